@@ -1,0 +1,3 @@
+module github.com/lockkeeper/lockkeeper
+
+go 1.25.0
