@@ -1,0 +1,279 @@
+package lockkeeper
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/core"
+	"github.com/lockkeeper/lockkeeper/internal/script"
+)
+
+// Defaults of Config.
+const (
+	DefaultPrefix = "lockkeeper:"
+	DefaultTTL    = 10 * time.Second
+
+	// NoPrefix, as Config.Prefix, makes the lock's key its name and nothing else,
+	// so that plain clients can share it: SET name value NX PX ttl.
+	NoPrefix = "\x00"
+)
+
+// Limits of what can be asked for.
+const (
+	minTTL       = 10 * time.Millisecond
+	maxNameBytes = 512
+)
+
+// Config says how a Client works. The zero value is good.
+type Config struct {
+	// Prefix comes before each name to make the lock's key. "" is DefaultPrefix;
+	// NoPrefix is none.
+	Prefix string
+
+	// TTL is how long a lock outlives its holder's last sign of life: at least
+	// 10 ms, in whole milliseconds. 0 is DefaultTTL. A dead holder's lock is free
+	// after at most this time; renewals are sent at a third of it.
+	TTL time.Duration
+
+	// Margin is taken off the TTL: a lease counts as lost that long before the
+	// key can expire, for differences between clock rates and for work to stop.
+	// It must be below TTL/3. 0 is a tenth of the TTL, and at least 2 ms.
+	Margin time.Duration
+
+	// Label names this process to people, in errors and in Inspect. "" is
+	// host/pid. At most 256 bytes.
+	Label string
+
+	// Logger hears of what no caller hears of: a background release that failed,
+	// a subscription that is refused. nil logs nothing.
+	Logger *slog.Logger
+}
+
+// withDefaults returns the config with its zero values replaced, or what is wrong
+// with it.
+func (cfg Config) withDefaults() (Config, error) {
+	switch cfg.Prefix {
+	case "":
+		cfg.Prefix = DefaultPrefix
+	case NoPrefix:
+		cfg.Prefix = ""
+	}
+	if cfg.TTL == 0 {
+		cfg.TTL = DefaultTTL
+	}
+	if cfg.Label == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown-host"
+		}
+		cfg.Label = host + "/" + strconv.Itoa(os.Getpid())
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := checkTTL(cfg.TTL); err != nil {
+		return cfg, err
+	}
+	if err := checkLabel(cfg.Label); err != nil {
+		return cfg, err
+	}
+	if cfg.Margin < 0 || cfg.Margin >= cfg.TTL/3 {
+		return cfg, invalidf("margin %s: it must be at least 0 and below a third of the TTL (%s)", cfg.Margin, cfg.TTL)
+	}
+	return cfg, nil
+}
+
+func checkTTL(ttl time.Duration) error {
+	if ttl < minTTL {
+		return invalidf("TTL %s: it must be at least %s", ttl, minTTL)
+	}
+	if ttl%time.Millisecond != 0 {
+		return invalidf("TTL %s: Redis counts in whole milliseconds", ttl)
+	}
+	return nil
+}
+
+func checkLabel(label string) error {
+	if len(label) > 256 {
+		return invalidf("label of %d bytes: at most 256", len(label))
+	}
+	return nil
+}
+
+// margin returns the margin to use with a TTL.
+func (cfg *Config) margin(ttl time.Duration) time.Duration {
+	if cfg.Margin > 0 && cfg.Margin < ttl/3 {
+		return cfg.Margin
+	}
+	return max(ttl/10, 2*time.Millisecond)
+}
+
+// A Client holds locks on one Redis server. It is safe for concurrent use, and a
+// process normally has one. It runs at most two goroutines of its own, whatever
+// the number of leases: the keeper, which renews all leases and ends the lost
+// ones, and, once something has waited, the listener for wake-ups; and it starts
+// short ones for renewals and undos on their way. Close joins them all.
+type Client struct {
+	conn    Conn
+	cfg     Config
+	clock   clock
+	dialect script.Dialect
+	channel string // where the server wakes this client
+
+	// server is the server's clock in microseconds at the origin of ours, at
+	// the most; 0 while it is not known.
+	server atomic.Int64
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	flights sync.WaitGroup // goroutines of this client
+	calls   sync.WaitGroup // acquisitions, bodies of Do, undos: what goroutines may be started for
+
+	closing chan struct{} // closed when Close begins: waits end
+
+	mu       sync.Mutex
+	closed   bool
+	keeper   core.Keeper
+	keeping  bool // the keeper's goroutine runs
+	asleep   core.Instant
+	nudge    chan struct{} // wakes the keeper
+	lines    map[string]*line
+	listener listener
+}
+
+// New makes a client on a connection to Redis, which stays the caller's to close,
+// after the client. It sends nothing. A config that can't be right is an error
+// that matches ErrInvalid.
+func New(conn Conn, cfg Config) (*Client, error) {
+	if conn == nil {
+		return nil, invalidf("nil Conn")
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Client{
+		conn:     conn,
+		cfg:      cfg,
+		clock:    newClock(conn),
+		channel:  cfg.Prefix + "wake:" + newToken(),
+		ctx:      ctx,
+		cancel:   cancel,
+		asleep:   core.Never,
+		nudge:    make(chan struct{}, 1),
+		closing:  make(chan struct{}),
+		lines:    make(map[string]*line),
+		listener: newListener(),
+	}, nil
+}
+
+// Close ends everything that the client has: waits return ErrClosed, contexts of
+// leases end with ErrClosed as the cause, bodies of Do and Election.Run are waited
+// for, and what is held is released. It blocks until that is done and every
+// goroutine of the client has ended, or until ctx ends; then it returns ctx's
+// error, and what could not be released is freed by its TTL. The Conn is left
+// open. A second Close returns nil.
+func (c *Client) Close(ctx context.Context) error {
+	leases, first := c.shut()
+	if !first {
+		return nil
+	}
+	for _, lease := range leases {
+		lease.finish(core.Withdrawn, ErrClosed)
+	}
+	done := make(chan struct{})
+	go func() { // outlives Close only if a body or the server does not answer
+		defer close(done)
+		c.releaseAll(ctx, leases)
+		c.calls.Wait()
+		c.stop()
+		c.flights.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		c.stop()
+		return fmt.Errorf("lockkeeper: close: not all work has ended: %w", ended(ctx))
+	}
+}
+
+// shut begins Close: nothing new is started, waits end. It returns what is held.
+func (c *Client) shut() (leases []*Lease, first bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, false
+	}
+	c.closed = true
+	close(c.closing)
+	for _, l := range c.keeper.Leases() {
+		lease := l.Holder.(*Lease)
+		lease.released = !lease.body // by releaseAll
+		leases = append(leases, lease)
+	}
+	return leases, true
+}
+
+// stop ends the goroutines. It takes the lock because start does: none may be
+// added while somebody waits for the last to end.
+func (c *Client) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancel()
+}
+
+// releaseAll gives back what Close found held, a few at a time. A lease that has a
+// body is released by that, when the work has ended.
+func (c *Client) releaseAll(ctx context.Context, leases []*Lease) {
+	var wg sync.WaitGroup
+	few := make(chan struct{}, 16)
+	for _, lease := range leases {
+		if lease.body {
+			continue
+		}
+		few <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-few }()
+			if err := lease.giveBack(ctx); err != nil {
+				c.cfg.Logger.Warn("lock not released at close; its TTL frees it", "error", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// start runs f in a goroutine that Close joins, unless the client is closed.
+// c.mu must be held.
+func (c *Client) start(f func()) bool {
+	if c.ctx.Err() != nil {
+		return false
+	}
+	c.flights.Go(f)
+	return true
+}
+
+// enter counts a call that Close has to wait for, until c.calls.Done. It returns
+// false when the client is closed.
+func (c *Client) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.calls.Add(1)
+	return true
+}
+
+func (c *Client) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}

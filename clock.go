@@ -1,0 +1,43 @@
+package lockkeeper
+
+import (
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/core"
+)
+
+// A clock gives the instants that belief is counted in. It never goes back, and
+// it counts the time that the machine is suspended, where the system tells.
+type clock struct {
+	origin time.Time
+	boot   time.Duration // sinceBoot at origin; 0: do not ask
+	read   func() (time.Duration, bool)
+}
+
+// newClock starts a clock. Where the server lives in this process (see
+// lockkeepertest) it is suspended together with us, and only Go's clock counts.
+func newClock(conn Conn) clock {
+	c := clock{origin: time.Now(), read: sinceBoot}
+	if in, ok := conn.(interface{ InProcess() bool }); ok && in.InProcess() {
+		return c
+	}
+	c.boot, _ = c.read()
+	return c
+}
+
+func (c *clock) now() core.Instant {
+	elapsed := time.Since(c.origin)
+	if c.boot == 0 {
+		return core.Instant(elapsed)
+	}
+	if boot, ok := c.read(); ok {
+		elapsed = max(elapsed, boot-c.boot)
+	}
+	return core.Instant(elapsed)
+}
+
+// until returns how long a timer for i has to run.
+func (c *clock) until(i core.Instant) time.Duration { return i.Sub(c.now()) }
+
+// at returns i as a time for people and for deadlines of requests.
+func (c *clock) at(i core.Instant) time.Time { return time.Now().Add(c.until(i)) }

@@ -1,0 +1,146 @@
+package lockkeeper
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/core"
+	"github.com/lockkeeper/lockkeeper/internal/script"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+var (
+	acquireScript = loadScript("acquire")
+	releaseScript = loadScript("release")
+	renewScript   = loadScript("renew")
+	raiseScript   = loadScript("raise")
+	breakScript   = loadScript("break")
+	leaveScript   = loadScript("leave")
+	stateScript   = loadScript("state")
+)
+
+// loadScript reads an embedded file; it can't fail for the names above.
+func loadScript(name string) *script.Script {
+	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	return script.New(string(text))
+}
+
+// run runs a script with a request of its own, given up at bound. The caller's
+// context gives it values and, by bound, its deadline, but does not cancel it: a
+// request on the wire can't be taken back, and a client that is told to give up
+// its connection does more harm than good.
+func (c *Client) run(ctx context.Context, s *script.Script, bound core.Instant, keys, args []string) (any, error) {
+	r := &request{Context: ctx, deadline: c.clock.at(bound)}
+	defer r.free()
+	return s.Run(r, c.conn, &c.dialect, keys, args)
+}
+
+// A request is the context of one request: the caller's values, and a deadline.
+// The timer of the deadline is made only if somebody asks for Done; drivers that
+// hand the deadline to the connection do not, and a timer for each request is
+// what a fast path can do without.
+type request struct {
+	context.Context // the caller's, for its values
+	deadline        time.Time
+
+	once   sync.Once
+	over   atomic.Bool     // it has returned
+	timed  context.Context // nil if nobody asked for Done before it was over
+	cancel context.CancelFunc
+}
+
+func (r *request) Deadline() (time.Time, bool) { return r.deadline, true }
+
+func (r *request) Done() <-chan struct{} {
+	r.once.Do(func() {
+		r.timed, r.cancel = context.WithDeadline(context.WithoutCancel(r.Context), r.deadline)
+	})
+	if r.timed == nil {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return r.timed.Done()
+}
+
+// Err is never nil once Done is closed: package context panics at a parent that
+// ends without an error, and its goroutines may look after the request is over.
+func (r *request) Err() error {
+	switch {
+	case !time.Now().Before(r.deadline):
+		return context.DeadlineExceeded
+	case r.over.Load():
+		return context.Canceled
+	}
+	return nil
+}
+
+// free ends the request and stops its timer.
+func (r *request) free() {
+	r.over.Store(true)
+	r.once.Do(func() {})
+	if r.cancel != nil {
+		r.cancel()
+	}
+}
+
+// sample takes in the server's clock, as it was at some time after sent.
+func (c *Client) sample(sent core.Instant, serverMicros int64) {
+	if serverMicros > 0 {
+		c.server.Store(serverMicros - time.Duration(sent).Microseconds())
+	}
+}
+
+// serverTime returns the server's clock at i, in microseconds, or later by the
+// round trip of the last sample; 0 when nothing is known yet.
+func (c *Client) serverTime(i core.Instant) int64 {
+	offset := c.server.Load()
+	if offset == 0 {
+		return 0
+	}
+	return offset + time.Duration(i).Microseconds()
+}
+
+// number reads an integer of a reply, which comes as an integer or in digits; what
+// is neither is 0, which is no right answer where this is used.
+func number(reply any) int64 {
+	switch v := reply.(type) {
+	case int64:
+		return v
+	case string:
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return n
+		}
+	}
+	return 0
+}
+
+func unexpected(reply any) error {
+	return fmt.Errorf("unexpected reply %v (%T)", reply, reply)
+}
+
+// unavailable wraps an error of a request. What is no such error stays: nil, and
+// that the client is closed.
+func unavailable(op, name string, err error) error {
+	if err == nil || err == ErrClosed {
+		return err
+	}
+	return &UnavailableError{Op: op, Name: name, Err: err}
+}
+
+// noEffect reports whether err proves that the script wrote nothing.
+func noEffect(err error) bool {
+	var reply *ReplyError
+	return errors.As(err, &reply) && core.NoEffect(reply.Code, reply.Message)
+}
