@@ -1,0 +1,9 @@
+module github.com/lockkeeper/lockkeeper/rueidisconn
+
+go 1.25.0
+
+require github.com/redis/rueidis v1.0.79
+
+require golang.org/x/sys v0.47.0 // indirect
+
+replace github.com/lockkeeper/lockkeeper => ../

@@ -1,0 +1,3 @@
+package rueidisconn
+
+import _ "github.com/redis/rueidis"
