@@ -1,0 +1,76 @@
+package flush
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper"
+	"github.com/lockkeeper/lockkeeper/internal/script"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+var (
+	markScript   = loadScript("mark")
+	pageScript   = loadScript("page")
+	readScript   = loadScript("read")
+	ackScript    = loadScript("ack")
+	epochScript  = loadScript("epoch")
+	statusScript = loadScript("status")
+)
+
+// loadScript reads an embedded file; it can't fail for the names above.
+func loadScript(name string) *script.Script { return script.New(scriptText(name)) }
+
+func scriptText(name string) string {
+	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// MarkScript returns the source of the script that writes and marks in one step, for
+// producers in any language: EVAL it with the four keys of Keys.Mark. Its header
+// says what it takes; docs/PROTOCOL.md has examples.
+func MarkScript() string { return scriptText("mark") }
+
+// Keys are the keys of one job on Redis. They have no TTL: a mark that expired would
+// be a change that is lost.
+type Keys struct {
+	Dirty    string // sorted set: changed key, by when it first became dirty
+	Versions string // hash: changed key, version of its latest change and U or D
+	Clock    string // the last version
+	Epoch    string // of the worker that may acknowledge
+	Parked   string // hash: key, why it can't be flushed, as JSON
+}
+
+// KeysOf returns the keys of a job under a prefix; "" is lockkeeper.DefaultPrefix.
+func KeysOf(prefix, job string) Keys {
+	if prefix == "" {
+		prefix = lockkeeper.DefaultPrefix
+	}
+	base := prefix + "flush:{" + job + "}:"
+	return Keys{
+		Dirty:    base + "dirty",
+		Versions: base + "versions",
+		Clock:    base + "clock",
+		Epoch:    base + "epoch",
+		Parked:   base + "parked",
+	}
+}
+
+// Mark returns the keys that the mark script takes for a change of a data key.
+func (k Keys) Mark(key string) []string {
+	return []string{key, k.Dirty, k.Versions, k.Clock}
+}
+
+// checkJob refuses names that can't be keys and resources.
+func checkJob(job string) error {
+	if job == "" || len(job) > 200 || strings.ContainsAny(job, "{} \n\r\t\x00") {
+		return fmt.Errorf("flush: job name %q: 1 to 200 bytes without braces and white space", job)
+	}
+	return nil
+}

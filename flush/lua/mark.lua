@@ -1,0 +1,15 @@
+-- mark: run one write command on a key, and mark the key as changed, atomically.
+-- flags:
+-- KEYS:    1 data key  2 dirty  3 versions  4 clock
+-- ARGV:    1 'U' the key has a new value, 'D' the key is deleted and so is its row
+--          2 the command, such as HSET  3.. its arguments after the key
+-- Returns: what the command returned
+-- Keeps:   every change has a version of its own, and versions grow. The mark comes first: if the command
+--          fails, the key is flushed once too often; the other way round a change would be lost.
+local t = redis.call('TIME')
+local us = tonumber(t[1]) * 1000000 + tonumber(t[2])
+local version = string.format('%.0f', math.max(us, (tonumber(redis.call('GET', KEYS[4]) or 0) or 0) + 1))
+redis.call('SET', KEYS[4], version)
+redis.call('HSET', KEYS[3], KEYS[1], version .. ARGV[1])
+redis.call('ZADD', KEYS[2], 'NX', version, KEYS[1])
+return redis.call(ARGV[2], KEYS[1], unpack(ARGV, 3))
