@@ -1,0 +1,93 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/flush"
+)
+
+// A Summary is what came out of a show; --json prints it.
+type Summary struct {
+	OK       bool    `json:"ok"`
+	Seconds  float64 `json:"seconds"`
+	Redis    string  `json:"redis"`
+	Database string  `json:"database"`
+
+	Written struct {
+		Sets    int64 `json:"sets"`
+		Deletes int64 `json:"deletes"`
+		Retries int64 `json:"retries"`
+	} `json:"written"`
+	Flushed  flush.Stats `json:"flushed"`
+	Batches  int         `json:"batches"`
+	Parked   int         `json:"parked"`
+	DrainMS  float64     `json:"drain_ms"`
+	Compared Comparison  `json:"compared"`
+
+	Takeovers []Takeover `json:"takeovers"`
+	Refused   int        `json:"refused_stale_writes"`
+	Failures  []string   `json:"failures,omitempty"` // why OK is false
+}
+
+// fail notes what went wrong; nil is nothing.
+func (s *Summary) fail(err error) {
+	if err != nil {
+		s.Failures = append(s.Failures, err.Error())
+	}
+}
+
+func (s *Summary) failf(bad bool, format string, args ...any) {
+	if bad {
+		s.Failures = append(s.Failures, fmt.Sprintf(format, args...))
+	}
+}
+
+// finish takes in all counts and decides whether the show is what it promises.
+func (s *Summary) finish(show *show, c *Comparison) {
+	b := show.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.Seconds = millis(time.Since(b.start)) / 1000
+	s.Written.Sets, s.Written.Deletes = show.writer.sets.Load(), show.writer.deletes.Load()
+	s.Written.Retries = show.writer.errors.Load()
+	s.Flushed, s.Batches = b.flushed, b.batches
+	s.Takeovers, s.Refused = b.takeover, b.refused
+	if c != nil {
+		s.Compared = *c
+		s.failf(c.Differences > 0, "%d differences between Redis and the database", c.Differences)
+		s.failf(c.Keys == 0, "nothing was compared: there is no key")
+		lost := show.data.restore && c.Keys != len(show.data.records)
+		s.failf(lost, "%d of %d records of the input are there at the end", c.Keys, len(show.data.records))
+	}
+	s.failf(s.Parked > 0, "%d keys could not be flushed and are parked", s.Parked)
+	s.failf(len(s.Takeovers) == 0, "there was no takeover")
+	s.failf(s.Refused == 0, "no stale write was refused")
+	s.OK = len(s.Failures) == 0
+}
+
+// Print writes the summary for people.
+func (s *Summary) Print(w io.Writer) {
+	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+	p("")
+	p("written     %d sets and %d deletes in Redis, in %.1f s", s.Written.Sets, s.Written.Deletes, s.Seconds)
+	p("flushed     %d upserts and %d deletes in %d batches; the rest after the last write took %.0f ms",
+		s.Flushed.Upserts, s.Flushed.Deletes, s.Batches, s.DrainMS)
+	for _, t := range s.Takeovers {
+		p("takeover    %s to %s (%s): nobody was active for %.0f ms", t.From, t.To, t.Cause, t.GapMS)
+	}
+	p("refused     %d stale writes, by the fence in the database", s.Refused)
+	p("compared    %d keys with %d rows, %d fields: %d differences",
+		s.Compared.Keys, s.Compared.Rows, s.Compared.Fields, s.Compared.Differences)
+	for _, e := range s.Compared.Examples {
+		p("            %s", e)
+	}
+	if s.OK {
+		p("OK          nothing was lost, and nothing stale was written")
+		return
+	}
+	for _, f := range s.Failures {
+		p("FAILED      %s", f)
+	}
+}
