@@ -45,7 +45,7 @@ demo-packages: ## the demo with real data: the Debian packages of this machine
 	@data=$$(mktemp) && trap 'rm -f "$$data"' EXIT && \
 	go run ./lab/dpkgjsonl >"$$data" && go run ./cmd/lockkeeper demo --input "$$data"
 
-bench: deps ## the benchmarks beside those of other lock libraries
+bench: deps ## benchmarks of a free lock beside the raw commands of the same client
 	cd lab && go test -run '^$$' -bench . -benchmem ./bench/...
 
 fuzz: ## every fuzz function of every module for FUZZTIME (10s)

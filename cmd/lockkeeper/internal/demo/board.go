@@ -103,7 +103,7 @@ func (b *board) take(r report) {
 		case freezing:
 			w.set("stopped", r)
 			b.out("stopped", r.worker.name, r.at)
-			b.say(r.at, "%s has read a batch, and is stopped before it writes it", r.worker.name)
+			b.say(r.at, "%s has read a batch, and is stopped before it writes", r.worker.name)
 		case refused:
 			b.refused++
 			b.say(r.at, "the database REFUSED the stale write of %s (epoch %d)", r.worker.name, r.Epoch)

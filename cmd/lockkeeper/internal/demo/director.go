@@ -93,7 +93,7 @@ func (d *director) freezeActive(ctx context.Context) error {
 		return d.missed(ctx, "nobody was active when the active worker should be stopped")
 	}
 	refused := d.board.refused // only take changes it, and p has not been told yet
-	d.board.tell("%s will be stopped in the middle of a batch; its loss signal is switched off, as if its clock lied", p.name)
+	d.board.tell("%s: its loss signal is switched off, as if its clock lied", p.name)
 	if err := p.tell(cmdFreeze); err != nil {
 		return fmt.Errorf("tell %s to stop: %w", p.name, err)
 	}
@@ -114,7 +114,7 @@ func (d *director) freezeActive(ctx context.Context) error {
 		return d.missed(ctx, "the worker that took over from %s wrote nothing", p.name)
 	}
 	pause(ctx, time.Until(frozen.Add(d.ttl+d.ttl/4)))
-	d.board.tell("%s is continued after %.2f s, and goes on to write what it has read", p.name, time.Since(frozen).Seconds())
+	d.board.tell("%s is continued after %.2f s, and writes what it has read", p.name, time.Since(frozen).Seconds())
 	if err := errors.Join(resume(p.cmd.Process), p.tell(cmdGoOn)); err != nil {
 		return fmt.Errorf("continue %s: %w", p.name, err)
 	}

@@ -63,8 +63,8 @@ func (s *screen) read() reading {
 
 func (s *screen) title() {
 	o := s.show.options
-	fmt.Fprintf(o.Screen, "lockkeeper demo: %d workers, one active; a lock with a TTL of %s on Redis (%s); database %s\n",
-		o.Workers, o.TTL, s.show.redis, s.show.dbPath)
+	fmt.Fprintf(o.Screen, "lockkeeper demo: %d workers, of which one is active by a lock with a TTL of %s\n", o.Workers, o.TTL)
+	fmt.Fprintf(o.Screen, "Redis: %s   database: %s\n", s.show.redis, s.show.dbPath)
 }
 
 func (s *screen) draw(r reading) {
@@ -174,7 +174,7 @@ func (s *screen) paint(line string) string {
 	color := ""
 	switch {
 	case !s.show.options.Color:
-	case strings.Contains(line, "REFUSED"), strings.Contains(line, "KILLED"), strings.Contains(line, " killed "):
+	case strings.Contains(line, "REFUSED"), strings.Contains(line, "KILLED"), strings.Contains(line, " killed  "):
 		color = "\x1b[31m"
 	case strings.Contains(line, " active "), strings.Contains(line, "took over"):
 		color = "\x1b[32m"

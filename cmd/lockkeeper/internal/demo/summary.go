@@ -72,8 +72,8 @@ func (s *Summary) Print(w io.Writer) {
 	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	p("")
 	p("written     %d sets and %d deletes in Redis, in %.1f s", s.Written.Sets, s.Written.Deletes, s.Seconds)
-	p("flushed     %d upserts and %d deletes in %d batches; the rest after the last write took %.0f ms",
-		s.Flushed.Upserts, s.Flushed.Deletes, s.Batches, s.DrainMS)
+	p("flushed     %d upserts and %d deletes in %d batches", s.Flushed.Upserts, s.Flushed.Deletes, s.Batches)
+	p("drained     the last of it %.0f ms after the last write", s.DrainMS)
 	for _, t := range s.Takeovers {
 		p("takeover    %s to %s (%s): nobody was active for %.0f ms", t.From, t.To, t.Cause, t.GapMS)
 	}
