@@ -3,6 +3,7 @@ package goredisconn
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -17,7 +18,7 @@ type Conn struct {
 	// leave is set for a client that may stay in a call after its context's
 	// deadline: then the call is left to end on its own.
 	leave bool
-	ping  pingInterval
+	ping  time.Duration
 }
 
 var (

@@ -11,10 +11,16 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/lockkeeper/lockkeeper"
 	"github.com/lockkeeper/lockkeeper/internal/redistest"
 )
+
+func TestMain(m *testing.M) {
+	logging.Disable() // it tells of every server that was killed on purpose
+	m.Run()
+}
 
 func options(to redistest.Target) *redis.Options {
 	return &redis.Options{Addr: to.Addr, Username: to.User, Password: to.Password, DB: to.DB, TLSConfig: to.TLS}
@@ -44,6 +50,9 @@ func TestSuite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && name != "default" {
+				t.Skip("the default is enough")
+			}
 			redistest.Suite(t, func(t *testing.T, to redistest.Target) lockkeeper.Conn {
 				opts := options(to)
 				adjust(opts)
@@ -58,6 +67,9 @@ type opaque struct{ redis.UniversalClient }
 
 func TestSuiteUnknownClient(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("TestSuite is enough")
+	}
 	redistest.Suite(t, func(t *testing.T, to redistest.Target) lockkeeper.Conn {
 		return New(opaque{connect(t, options(to))})
 	})
@@ -65,6 +77,9 @@ func TestSuiteUnknownClient(t *testing.T) {
 
 func TestSuiteRing(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("TestSuite is enough")
+	}
 	redistest.Suite(t, func(t *testing.T, to redistest.Target) lockkeeper.Conn {
 		ring := redis.NewRing(&redis.RingOptions{
 			Addrs:    map[string]string{"one": to.Addr},
@@ -207,7 +222,7 @@ func TestListenSilentHole(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, server.Addr())
 			conn := New(connect(t, &redis.Options{Addr: proxy.Addr(), Protocol: protocol}))
-			conn.ping = pingInterval(100 * time.Millisecond)
+			conn.ping = 100 * time.Millisecond
 			var once sync.Once
 			start := time.Now()
 			err := conn.Listen(t.Context(), name, func() {
@@ -226,7 +241,7 @@ func TestListenSlowMessage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	conn := New(connect(t, &redis.Options{Addr: server.Addr()}))
-	conn.ping = pingInterval(20 * time.Millisecond)
+	conn.ping = 20 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var got []string
@@ -281,5 +296,41 @@ func TestDialTimeoutIsNotTheContext(t *testing.T) {
 	defer cancel()
 	if _, err := conn.Eval(ctx, `return 1`, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Eval with a deadline: %v", err)
+	}
+}
+
+// A cluster of one node: its client works, and a deadline ends its calls.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Args("--cluster-enabled", "yes"))
+	server.Do(t, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
+	t.Cleanup(func() { _ = rdb.Close() })
+	conn := New(rdb)
+	redistest.Until(t, "the cluster is up", func() bool {
+		_, err := conn.Eval(t.Context(), `return redis.call('SET', KEYS[1], ARGV[1])`, []string{"key"}, []string{"1"})
+		return err == nil
+	})
+	var keys []string
+	for key, err := range conn.Scan(t.Context(), "*") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	if !slices.Equal(keys, []string{"key"}) {
+		t.Errorf("Scan found %v", keys)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := conn.Listen(ctx, "news", cancel, func(string) {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Listen: %v", err)
+	}
+	server.Pause()
+	defer server.Resume()
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := conn.Eval(ctx, `return 1`, []string{"key"}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Eval on a paused server: %v", err)
 	}
 }

@@ -9,11 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pingInterval is how often a subscription is asked whether it still lives. When
-// nothing has come for two intervals, it does not.
-type pingInterval time.Duration
-
-const pingEvery = pingInterval(3 * time.Second)
+// pingEvery is how often a subscription is asked whether it still lives. When
+// nothing has come for two such intervals, it does not.
+const pingEvery = 3 * time.Second
 
 // linger is how long Listen waits for go-redis to let go of a subscription.
 const linger = 100 * time.Millisecond
@@ -47,7 +45,7 @@ func (c *Conn) Listen(ctx context.Context, channel string, ready func(), message
 		}
 	}()
 
-	patience := 2 * time.Duration(c.ping)
+	patience := 2 * c.ping
 	silence := time.NewTimer(patience)
 	defer silence.Stop()
 	for {
@@ -94,7 +92,7 @@ func (c *Conn) receive(ctx context.Context, channel string, events chan<- any) {
 	spent, cancel := context.WithCancel(context.Background())
 	cancel()
 	var pings sync.WaitGroup
-	pings.Go(func() { keepAlive(ctx, spent, sub, time.Duration(c.ping)) })
+	pings.Go(func() { keepAlive(ctx, spent, sub, c.ping) })
 	defer pings.Wait()
 	for {
 		event, err := sub.Receive(spent)

@@ -1,5 +1,6 @@
 // Package redistest gives tests a Redis of their own: a real server, a small
-// client for it, and a network between the two that can be broken.
+// client for it, and a network between the two that can be broken. [Suite] checks
+// with these that a client does on a bad network what lockkeeper.Conn promises.
 //
 // It is for the tests of this repository only, and uses nothing but the standard
 // library, so that the tests of the root package need no client library.

@@ -114,15 +114,20 @@ func binary(tb testing.TB) string {
 	return ""
 }
 
-// freePort returns a port that nobody listened on a moment ago.
+// freePort returns a port that nobody listened on a moment ago. In a cluster a node
+// uses the port 10000 above as well, so that it must be a valid one.
 func freePort(tb testing.TB) int {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatalf("redistest: %v", err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatalf("redistest: %v", err)
+		}
+		_ = l.Close() // it was only to know the port
+		if port := l.Addr().(*net.TCPAddr).Port; port <= 65535-10000 {
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // run starts the process and waits until it answers.

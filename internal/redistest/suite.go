@@ -61,13 +61,16 @@ type suite struct {
 const soon = 2 * time.Second
 
 // proxied returns a server, a proxy in front of it, and a Conn through the proxy
-// that has made its first connection.
+// that has made the connections that it makes for one call at a time. A client may
+// choose among several at random, hence the number.
 func (s *suite) proxied(t *testing.T) (*Server, *Proxy, lockkeeper.Conn) {
 	t.Helper()
 	server := Start(t)
 	proxy := NewProxy(t, server.Addr())
 	conn := s.open(t, Target{Addr: proxy.Addr()})
-	mustEval(t, conn, "return 1")
+	for range 64 {
+		mustEval(t, conn, "return 1", []string{"key"})
+	}
 	return server, proxy, conn
 }
 
@@ -75,7 +78,7 @@ func mustEval(t *testing.T, conn lockkeeper.Conn, src string, keysAndArgs ...[]s
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	both := append(keysAndArgs, nil, nil)
+	both := append(keysAndArgs, nil, nil) // those that are missing
 	reply, err := conn.Eval(ctx, src, both[0], both[1])
 	if err != nil {
 		t.Fatalf("%s: %v", src, err)
