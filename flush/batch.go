@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -119,15 +120,17 @@ func order(rows []Row, routes []route) (kept []Row, beaten []mark) {
 		rank[routes[i].Mapping] = i
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int {
+		if c := cmp.Compare(rank[a.Mapping], rank[b.Mapping]); c != 0 {
+			return c
+		}
 		return cmp.Or(
-			cmp.Compare(rank[a.Mapping], rank[b.Mapping]),
-			cmp.Compare(keyText(a.Key), keyText(b.Key)),
+			compareKeys(a.Key, b.Key),
 			cmp.Compare(len(a.mark), len(b.mark)), // versions are numbers
 			cmp.Compare(a.mark, b.mark),
 		)
 	})
 	for i, row := range rows {
-		if i+1 < len(rows) && rows[i+1].Mapping == row.Mapping && keyText(rows[i+1].Key) == keyText(row.Key) {
+		if i+1 < len(rows) && rows[i+1].Mapping == row.Mapping && compareKeys(rows[i+1].Key, row.Key) == 0 {
 			beaten = append(beaten, mark{row.source, row.mark})
 			continue
 		}
@@ -136,4 +139,35 @@ func order(rows []Row, routes []route) (kept []Row, beaten []mark) {
 	return kept, beaten
 }
 
-func keyText(key []any) string { return fmt.Sprintf("%q", key) }
+// compareKeys compares two primary keys of one mapping as a database does: 0 and -0
+// are one key.
+func compareKeys(a, b []any) int {
+	for i := range a {
+		if c := compareValues(a[i], b[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// compareValues compares two values of one column; see converters for what they are.
+func compareValues(a, b any) int {
+	switch a := a.(type) {
+	case int64:
+		return cmp.Compare(a, b.(int64))
+	case float64:
+		return cmp.Compare(a, b.(float64))
+	case string:
+		return cmp.Compare(a, b.(string))
+	case []byte:
+		return bytes.Compare(a, b.([]byte))
+	case bool:
+		if a == b.(bool) {
+			return 0
+		} else if a {
+			return 1
+		}
+		return -1
+	}
+	panic(fmt.Sprintf("flush: a key of type %T", a))
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper"
@@ -108,10 +109,26 @@ func New(conn lockkeeper.Conn, sink Sink, cfg Config) (*Engine, error) {
 		errs = append(errs, err)
 		e.routes = append(e.routes, r)
 	}
+	errs = append(errs, checkTables(cfg.Mappings))
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// checkTables refuses two mappings into one table: a row of both would be the one's or
+// the other's by chance.
+func checkTables(mappings []Mapping) error {
+	var errs []error
+	used := make(map[string]string)
+	for _, m := range mappings {
+		table := strings.ToLower(m.Table)
+		if other, taken := used[table]; taken {
+			errs = append(errs, fmt.Errorf("flush: mapping of %q: the table %s is already that of %q", m.Keys, m.Table, other))
+		}
+		used[table] = m.Keys
+	}
+	return errors.Join(errs...)
 }
 
 // LockName returns the name of a job's election. Its key shares the cluster slot of
@@ -160,6 +177,7 @@ func (e *Engine) Lead(ctx context.Context, lease *lockkeeper.Lease) error {
 	defer cancel()
 	session, err := e.Begin(work, lease)
 	if err != nil {
+		e.cfg.Logger.Warn("elected, but the job could not be claimed", "job", e.cfg.Job, "error", err)
 		return err
 	}
 	err = session.run(ctx, work)

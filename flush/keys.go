@@ -47,10 +47,14 @@ type Keys struct {
 	Parked   string // hash: key, why it can't be flushed, as JSON
 }
 
-// KeysOf returns the keys of a job under a prefix; "" is lockkeeper.DefaultPrefix.
+// KeysOf returns the keys of a job under a prefix; "" is lockkeeper.DefaultPrefix, and
+// lockkeeper.NoPrefix is none.
 func KeysOf(prefix, job string) Keys {
-	if prefix == "" {
+	switch prefix {
+	case "":
 		prefix = lockkeeper.DefaultPrefix
+	case lockkeeper.NoPrefix:
+		prefix = ""
 	}
 	base := prefix + "flush:{" + job + "}:"
 	return Keys{

@@ -28,8 +28,8 @@ type dialect interface {
 	// probe returns a query that fails if the table or a column is not there.
 	probe(m *Mapping) string
 
-	// apply writes rows of one mapping, each with this version, unless the table has
-	// a newer one.
+	// apply writes rows of one mapping, each with this version. It returns a
+	// *newerRowError if the table has a newer one where a row is to be set.
 	apply(ctx context.Context, tx *sql.Tx, m *Mapping, rows []Row, version int64) error
 }
 
@@ -116,17 +116,41 @@ type term struct {
 	sink *SQL
 }
 
+// epochShift is where the epoch begins in a row's version; below it is the number of
+// the batch.
+const epochShift = 40
+
 // Write implements Term.
 func (t *term) Write(ctx context.Context, number int64, rows []Row) error {
-	version := t.Epoch()<<40 | number
+	version := t.Epoch()<<epochShift | number
 	return t.Claim.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, group := range byMapping(rows) {
-			if err := t.sink.dialect.apply(ctx, tx, group[0].Mapping, group, version); err != nil {
+			err := t.sink.dialect.apply(ctx, tx, group[0].Mapping, group, version)
+			var newer *newerRowError
+			if errors.As(err, &newer) {
+				if err := t.Check(ctx, tx); err != nil {
+					return err // a newer term has written the row, as it should
+				}
+			}
+			if err != nil {
 				return fmt.Errorf("table %s: %w", group[0].Mapping.Table, err)
 			}
 		}
 		return nil
 	})
+}
+
+// A newerRowError is the error for a row that has a later version than this term's, and
+// was left as it is. If the term stands all the same, the epoch was lost: what is to be
+// flushed must not be taken for written.
+type newerRowError struct {
+	key   []any
+	epoch int64
+}
+
+func (e *newerRowError) Error() string {
+	return fmt.Sprintf("the row with the key %v is of a later epoch than this one, %d: the table lockkeeper_fence was lost or rolled back; "+
+		"set epoch there to the largest %s >> %d", e.key, e.epoch, VersionColumn, epochShift)
 }
 
 // byMapping cuts a batch, which is sorted by mapping, into one group for each.

@@ -3,6 +3,7 @@ package flush
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"strings"
 )
 
@@ -32,8 +33,11 @@ func (sqlite) createTable(m *Mapping) string {
 	return b.String()
 }
 
+// probe names each column with its table: SQLite takes a quoted name that is no column
+// for a text.
 func (sqlite) probe(m *Mapping) string {
-	return "SELECT " + strings.Join(allNames(m), ", ") + " FROM " + quoted(m.Table) + " LIMIT 0"
+	table := quoted(m.Table)
+	return "SELECT " + table + "." + strings.Join(allNames(m), ", "+table+".") + " FROM " + table + " LIMIT 0"
 }
 
 func (sqlite) apply(ctx context.Context, tx *sql.Tx, m *Mapping, rows []Row, version int64) error {
@@ -50,15 +54,19 @@ func (sqlite) apply(ctx context.Context, tx *sql.Tx, m *Mapping, rows []Row, ver
 
 	args := make([]any, 0, len(m.Key)+len(m.Columns)+1)
 	for i := range rows {
-		statement := upsert
 		args = append(args[:0], rows[i].Key...)
 		if rows[i].Delete {
-			statement = remove
-		} else {
-			args = append(args, rows[i].Values...)
+			if _, err := remove.ExecContext(ctx, append(args, version)...); err != nil {
+				return err
+			}
+			continue
 		}
-		if _, err := statement.ExecContext(ctx, append(args, version)...); err != nil {
+		result, err := upsert.ExecContext(ctx, append(append(args, rows[i].Values...), version)...)
+		if err != nil {
 			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(err, &newerRowError{rows[i].Key, version >> epochShift})
 		}
 	}
 	return nil
@@ -74,12 +82,12 @@ func sqliteUpsert(m *Mapping) string {
 	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" +
 		strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ") + ")" +
 		" ON CONFLICT (" + strings.Join(names(m.Key), ", ") + ") DO UPDATE SET " + strings.Join(set, ", ") +
-		" WHERE " + table + "." + quoted(VersionColumn) + " < excluded." + quoted(VersionColumn)
+		" WHERE coalesce(" + table + "." + quoted(VersionColumn) + ", 0) < excluded." + quoted(VersionColumn)
 }
 
 func sqliteDelete(m *Mapping) string {
 	return "DELETE FROM " + quoted(m.Table) + " WHERE " +
-		strings.Join(names(m.Key), " = ? AND ") + " = ? AND " + quoted(VersionColumn) + " < ?"
+		strings.Join(names(m.Key), " = ? AND ") + " = ? AND coalesce(" + quoted(VersionColumn) + ", 0) < ?"
 }
 
 // allNames returns every column of a mapping: key, columns, version.

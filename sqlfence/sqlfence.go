@@ -186,6 +186,9 @@ func (s *Store) inTx(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
+// opWrite is the operation whose errors are mostly the caller's own.
+const opWrite = "write under the claim of"
+
 // wrap says what failed, unless the error says it itself.
 func wrap(op, resource string, err error) error {
 	var fenced *FencedError
@@ -193,7 +196,7 @@ func wrap(op, resource string, err error) error {
 		return err
 	}
 	// Every database names the table when it complains that it is missing.
-	if strings.Contains(err.Error(), "lockkeeper_fence") {
+	if strings.Contains(err.Error(), "lockkeeper_fence") && op != opWrite {
 		return fmt.Errorf("sqlfence: %s %q: is the database migrated? %w", op, resource, err)
 	}
 	return fmt.Errorf("sqlfence: %s %q: %w", op, resource, err)
@@ -249,7 +252,7 @@ func (c *Claim) Write(ctx context.Context, f func(ctx context.Context, tx *sql.T
 		return c.Check(ctx, tx)
 	})
 	if err != nil {
-		return wrap("write under the claim of", c.resource, err)
+		return wrap(opWrite, c.resource, err)
 	}
 	return nil
 }

@@ -2,9 +2,9 @@
 -- flags:
 -- KEYS:    1 epoch
 -- ARGV:    1 epoch
--- Returns: the epoch that stands now
+-- Returns: the epoch that stands now, or what the key has if that is no number
 local current = redis.call('GET', KEYS[1])
-if current and tonumber(current) > tonumber(ARGV[1]) then
+if current and (tonumber(current) or math.huge) > tonumber(ARGV[1]) then
   return current
 end
 redis.call('SET', KEYS[1], ARGV[1])

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/redis/go-redis/v9/logging"
+
 	"github.com/lockkeeper/lockkeeper"
 	"github.com/lockkeeper/lockkeeper/cmd/lockkeeper/internal/store"
 	"github.com/lockkeeper/lockkeeper/sqlfence"
@@ -23,6 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	logging.Disable() // go-redis complains on standard error when a server is gone, as it should be
 	os.Exit(m.Run())
 }
 

@@ -236,7 +236,7 @@ func TestProcesses(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			cmd := osexec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), "STORE_TEST_COUNT_IN="+path)
+			cmd.Env = append(os.Environ(), "STORE_TEST_COUNT_IN="+path, "GORACE=atexit_sleep_ms=0")
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()

@@ -1,0 +1,37 @@
+// Command lockkeeper keeps one of many processes at work: it flushes changes in Redis
+// into a SQL database, from exactly one of the machines that it runs on.
+//
+//	lockkeeper flush run -f players.yaml
+//
+// lockkeeper --help lists its commands, and the exit codes that all of them share.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/redis/go-redis/v9/logging"
+)
+
+func main() {
+	// Its client prints lines of its own about what is told better here.
+	logging.Disable()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+}
+
+// run is the program, without what belongs to the process. It returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+	a := newApp(stdin, stdout, stderr, environ)
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.finish(root.ExecuteContext(ctx))
+}
