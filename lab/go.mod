@@ -6,9 +6,16 @@ require github.com/lockkeeper/lockkeeper v0.0.0-00010101000000-000000000000
 
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/lockkeeper/lockkeeper/goredisconn v0.0.0-00010101000000-000000000000
+	github.com/lockkeeper/lockkeeper/rueidisconn v0.0.0-00010101000000-000000000000
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.79
+	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 	honnef.co/go/tools v0.8.2 // indirect
 )
@@ -16,3 +23,7 @@ require (
 replace github.com/lockkeeper/lockkeeper => ../
 
 tool honnef.co/go/tools/cmd/staticcheck
+
+replace github.com/lockkeeper/lockkeeper/goredisconn => ../goredisconn
+
+replace github.com/lockkeeper/lockkeeper/rueidisconn => ../rueidisconn
