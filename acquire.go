@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/core"
@@ -16,9 +17,11 @@ import (
 type acquisition struct {
 	lock    *Lock
 	machine core.Acquire
-	place   *place     // in the local line, once it waits
+	own     line       // the local line, if this call begins it
+	place   *place     // there, once it waits
 	listens bool       // it has waited for the subscription
-	asked   bool       // the server may have our channel in its line
+	asked   bool       // the last request had our channel
+	direct  question   // the request before there is a place
 	unsure  []question // that may have taken the lock, still to be undone
 
 	lease *Lease // what was granted
@@ -65,20 +68,22 @@ func (a *acquisition) drive(ctx context.Context, how manner) (*Lease, error) {
 			return nil, err
 		}
 	}
-	step := a.machine.Start(c.clock.now())
+	now := c.clock.now()
+	step := a.machine.Start(now)
 	for {
 		switch step.Do {
 		case core.Ask:
-			step = a.ask(ctx, step.Until)
+			step, now = a.ask(ctx, now, step.Until)
 		case core.Park:
 			if err := a.park(ctx, step.Until); err != nil {
 				return nil, err
 			}
-			step = a.machine.Resume(c.clock.now())
+			now = c.clock.now()
+			step = a.machine.Resume(now)
 		case core.Win:
 			a.lease.body = how.body
-			if !c.hold(a.lease) {
-				c.undo(a.lock, a.lease.mine, 0, c.clock.now())
+			if !c.hold(a.lease, now) {
+				c.undo(a.lock, &question{mine: a.lease.mine, bound: now})
 				return nil, ErrClosed
 			}
 			return a.lease, nil
@@ -89,46 +94,58 @@ func (a *acquisition) drive(ctx context.Context, how manner) (*Lease, error) {
 }
 
 // ask sends one request, with an owner of its own, and feeds the answer to the
-// machine.
-func (a *acquisition) ask(ctx context.Context, bound core.Instant) core.Step {
+// machine. It returns the next step, and when the answer came.
+func (a *acquisition) ask(ctx context.Context, sent, bound core.Instant) (core.Step, core.Instant) {
 	c := a.lock.c
-	q := question{owner: newToken(), sent: c.clock.now(), bound: min(bound, c.deadlineOf(ctx))}
+	q := &a.direct
+	if a.place != nil {
+		q = new(question) // its request may outlive this call
+	}
+	*q = question{mine: valueMark + newToken() + ":", sent: sent, bound: min(bound, c.deadlineOf(ctx))}
 	q.notAfter = c.serverTime(q.bound)
 	if a.place != nil {
-		q.channel = c.wakeChannel()
-		a.asked = a.asked || q.channel != ""
+		q.channel = c.wakeChannel(a.lock.keys[0])
+		a.asked = q.channel != ""
 	}
 	var r core.Reply
 	if a.place == nil {
-		r = a.answer(&q, a.lock.send(ctx, &q))
+		r = a.answer(q, a.lock.send(ctx, q))
 	} else {
-		r = a.sendAside(ctx, &q)
+		r = a.sendAside(ctx, q)
 	}
 	r.Sent, r.Deaf = q.sent, q.channel == ""
-	step := a.machine.Replied(c.clock.now(), r)
+	now := c.clock.now()
+	step := a.machine.Replied(now, r)
+	answered := r.Answer != core.NoAnswer && r.Answer != core.Cancelled
 	if step.Undo {
+		if answered {
+			q.notAfter = longAgo // it has run, and does not run again
+		}
 		gone := func(old question) bool { return old.bound.Add(2*a.lock.terms.TTL) <= q.sent } // by its TTL
-		a.unsure = append(slices.DeleteFunc(a.unsure, gone), q)
+		a.unsure = append(slices.DeleteFunc(a.unsure, gone), *q)
 	}
-	if r.Answer != core.NoAnswer {
+	if answered {
 		a.undoUnsure()
 	}
-	return step
+	return step, now
 }
+
+// longAgo is a time of every server that is over, in microseconds; 0 is none.
+const longAgo = 1
 
 // undoUnsure takes back, in the background, what may have happened. While nobody
 // answers, a waiter keeps that for later: the undos would get no answer either, and
 // would be many.
 func (a *acquisition) undoUnsure() {
 	for _, q := range a.unsure {
-		a.lock.c.undo(a.lock, valueMark+q.owner+":", q.notAfter, q.bound)
+		a.lock.c.undo(a.lock, &q)
 	}
 	a.unsure = nil
 }
 
 // A question is one acquire request.
 type question struct {
-	owner    string
+	mine     string // how the lock's value begins if it is granted: mark and owner
 	channel  string
 	notAfter int64
 	sent     core.Instant
@@ -142,7 +159,7 @@ type response struct {
 }
 
 func (l *Lock) send(ctx context.Context, q *question) response {
-	args := []string{q.owner, l.ttl, l.label, strconv.FormatInt(q.notAfter, 10), q.channel}
+	args := []string{q.mine, l.ttl, l.label, strconv.FormatInt(q.notAfter, 10), q.channel}
 	reply, err := l.c.run(ctx, acquireScript, q.bound, l.keys[:], args)
 	return response{reply, err}
 }
@@ -152,21 +169,40 @@ func (l *Lock) send(ctx context.Context, q *question) response {
 // an Acquire, and that of Try, is not worth the two switches that this costs.
 func (a *acquisition) sendAside(ctx context.Context, q *question) core.Reply {
 	c := a.lock.c
-	answered := make(chan response, 1)
-	c.mu.Lock()
-	started := c.start(func() { answered <- a.lock.send(context.WithoutCancel(ctx), q) })
-	c.mu.Unlock()
-	if !started {
+	f := flight{answered: make(chan response, 1)}
+	if !c.follow(func() { f.fly(ctx, a.lock, q) }) {
 		return core.Reply{Answer: core.Cancelled, NoEffect: true}
 	}
 	select {
-	case r := <-answered:
+	case r := <-f.answered:
 		return a.answer(q, r)
 	case <-ctx.Done():
-		return core.Reply{Answer: core.Cancelled}
 	case <-c.closing:
-		return core.Reply{Answer: core.Cancelled}
 	}
+	f.left.Store(true)
+	return core.Reply{Answer: core.Cancelled}
+}
+
+// A flight is a request whose caller may leave.
+type flight struct {
+	answered chan response
+	left     atomic.Bool // the caller has, and has begun to undo it
+}
+
+// fly sends the request. The undo of a caller that has left may have overtaken it,
+// and found nothing: what is granted then is taken back here.
+func (f *flight) fly(ctx context.Context, l *Lock, q *question) {
+	r := l.send(context.WithoutCancel(ctx), q)
+	f.answered <- r
+	if f.left.Load() && r.err == nil && isGrant(r.reply) {
+		l.c.undo(l, q)
+	}
+}
+
+// isGrant reports whether a reply of acquire.lua says that the lock was taken.
+func isGrant(reply any) bool {
+	v, isArray := reply.([]any)
+	return !isArray || len(v) == 2 && v[0] != "late"
 }
 
 // answer reads the response to a question, see lua/acquire.lua.
@@ -176,8 +212,9 @@ func (a *acquisition) answer(q *question, r response) core.Reply {
 		return a.trouble(r.err)
 	}
 	switch v := r.reply.(type) {
-	case int64:
-		return a.granted(q, Fence(v), v)
+	case string:
+		n := number(v)
+		return a.granted(q, Fence(n), n)
 	case []any:
 		switch {
 		case len(v) == 4 && v[0] == "held":
@@ -250,21 +287,16 @@ func (a *acquisition) failure(cause error) error {
 
 // newLease makes the lease that a question was granted.
 func (l *Lock) newLease(q *question, fence Fence) *Lease {
-	lease := &Lease{lock: l, owner: q.owner, mine: valueMark + q.owner + ":"}
+	lease := &Lease{lock: l, mine: q.mine}
 	lease.fence.Store(uint64(fence))
 	lease.core = core.NewLease(lease, l.terms, q.sent, l.maxHold)
 	return lease
 }
 
-// undo takes back, in the background, an acquisition that may have happened. Close
-// waits for it: the acquisition that calls this is counted itself.
-func (c *Client) undo(l *Lock, mine string, notAfter int64, bound core.Instant) {
-	machine := core.NewUndo(notAfter, bound, l.terms.TTL)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls.Add(1)
-	started := c.start(func() {
-		defer c.calls.Done()
+// undo takes back, in the background, an acquisition that may have happened.
+func (c *Client) undo(l *Lock, q *question) {
+	machine := core.NewUndo(q.notAfter, q.bound, l.terms.TTL)
+	c.follow(func() {
 		step := machine.Start(c.clock.now())
 		for step.Do == core.Send || step.Do == core.Sleep {
 			if step.Do == core.Sleep {
@@ -274,12 +306,9 @@ func (c *Client) undo(l *Lock, mine string, notAfter int64, bound core.Instant) 
 				step = machine.Resume(c.clock.now())
 				continue
 			}
-			step = c.undoOnce(l, mine, &machine, step.Until)
+			step = c.undoOnce(l, q.mine, &machine, step.Until)
 		}
 	})
-	if !started {
-		c.calls.Done()
-	}
 }
 
 func (c *Client) undoOnce(l *Lock, mine string, machine *core.Undo, bound core.Instant) core.GiveBack {
@@ -299,8 +328,7 @@ func (c *Client) undoOnce(l *Lock, mine string, machine *core.Undo, bound core.I
 // deleteOwned deletes the lock's key if its value begins with mine. If it did not,
 // it returns the server's time.
 func (l *Lock) deleteOwned(ctx context.Context, mine string, bound core.Instant) (deleted bool, server int64, err error) {
-	keys := []string{l.keys[0], l.keys[2]}
-	reply, err := l.c.run(ctx, releaseScript, bound, keys, []string{mine})
+	reply, err := l.c.run(ctx, releaseScript, bound, l.releaseKeys[:], []string{mine})
 	if err != nil {
 		return false, 0, err
 	}

@@ -2,6 +2,7 @@ package lockkeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -122,7 +123,7 @@ func (cfg *Config) margin(ttl time.Duration) time.Duration {
 type Client struct {
 	conn    Conn
 	cfg     Config
-	clock   clock
+	clock   *clock
 	dialect script.Dialect
 	channel string // where the server wakes this client
 
@@ -133,7 +134,7 @@ type Client struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	flights sync.WaitGroup // goroutines of this client
-	calls   sync.WaitGroup // acquisitions, bodies of Do, undos: what goroutines may be started for
+	calls   sync.WaitGroup // acquisitions, what is left to do of them, and bodies of Do
 
 	closing chan struct{} // closed when Close begins: waits end
 
@@ -242,7 +243,7 @@ func (c *Client) releaseAll(ctx context.Context, leases []*Lease) {
 		few <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-few }()
-			if err := lease.giveBack(ctx); err != nil {
+			if err := lease.giveBack(ctx, c.clock.now()); errors.Is(err, ErrUnavailable) {
 				c.cfg.Logger.Warn("lock not released at close; its TTL frees it", "error", err)
 			}
 		})
@@ -270,6 +271,22 @@ func (c *Client) enter() bool {
 	}
 	c.calls.Add(1)
 	return true
+}
+
+// follow runs f in a goroutine as start does. It is for what is left to do of a call,
+// which is counted itself: Close waits for it before it ends the other goroutines.
+func (c *Client) follow(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls.Add(1)
+	started := c.start(func() {
+		defer c.calls.Done()
+		f()
+	})
+	if !started {
+		c.calls.Done()
+	}
+	return started
 }
 
 func (c *Client) isClosed() bool {

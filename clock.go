@@ -1,6 +1,7 @@
 package lockkeeper
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/core"
@@ -12,12 +13,13 @@ type clock struct {
 	origin time.Time
 	boot   time.Duration // sinceBoot at origin; 0: do not ask
 	read   func() (time.Duration, bool)
+	ahead  atomic.Int64 // of Go's clock, as now saw it last
 }
 
 // newClock starts a clock. Where the server lives in this process (see
 // lockkeepertest) it is suspended together with us, and only Go's clock counts.
-func newClock(conn Conn) clock {
-	c := clock{origin: time.Now(), read: sinceBoot}
+func newClock(conn Conn) *clock {
+	c := &clock{origin: time.Now(), read: sinceBoot}
 	if in, ok := conn.(interface{ InProcess() bool }); ok && in.InProcess() {
 		return c
 	}
@@ -30,14 +32,22 @@ func (c *clock) now() core.Instant {
 	if c.boot == 0 {
 		return core.Instant(elapsed)
 	}
+	ahead := time.Duration(0)
 	if boot, ok := c.read(); ok {
-		elapsed = max(elapsed, boot-c.boot)
+		ahead = max(0, boot-c.boot-elapsed)
 	}
-	return core.Instant(elapsed)
+	c.ahead.Store(int64(ahead))
+	return core.Instant(elapsed + ahead)
 }
 
 // until returns how long a timer for i has to run.
 func (c *clock) until(i core.Instant) time.Duration { return i.Sub(c.now()) }
 
-// at returns i as a time for people and for deadlines of requests.
+// deadline returns i as a deadline for a request. It reads no clock, so it does not
+// see a suspension since now was called last; a deadline may be late, belief may not.
+func (c *clock) deadline(i core.Instant) time.Time {
+	return c.origin.Add(time.Duration(int64(i) - c.ahead.Load()))
+}
+
+// at returns i as a time for people.
 func (c *clock) at(i core.Instant) time.Time { return time.Now().Add(c.until(i)) }

@@ -141,8 +141,12 @@ var advice = map[string]string{
 
 // Advice returns what to do about the error, or "" when that is not known.
 func (e *ReplyError) Advice() string {
-	if e.Code == "ERR" && strings.Contains(e.Message, "user executing the script can't") {
+	switch {
+	case e.Code != "ERR":
+	case strings.Contains(e.Message, "user executing the script can't"):
 		return advice["NOPERM"] // as Redis 7.0 says it of a command in a script
+	case strings.Contains(e.Message, "unauthenticated"):
+		return advice["NOAUTH"] // as Redis says it of a request with more than ten words
 	}
 	return advice[e.Code]
 }

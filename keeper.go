@@ -15,7 +15,7 @@ import (
 const maxBatch = 128
 
 // hold starts keeping a lease, unless the client was closed meanwhile.
-func (c *Client) hold(l *Lease) bool {
+func (c *Client) hold(l *Lease, now core.Instant) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -25,14 +25,14 @@ func (c *Client) hold(l *Lease) bool {
 	if !c.keeping {
 		c.keeping = c.start(c.keep)
 	}
-	c.hurry()
+	c.hurry(now)
 	return true
 }
 
 // hurry wakes the keeper if it would sleep for too long. Taking a lock that is
 // released again at once must not cost a wake-up. c.mu must be held.
-func (c *Client) hurry() {
-	if c.keeper.Wake(c.clock.now()) >= c.asleep {
+func (c *Client) hurry(now core.Instant) {
+	if c.keeper.Wake(now) >= c.asleep {
 		return
 	}
 	select {
@@ -151,7 +151,7 @@ func (l *Lease) renewed(sent, now core.Instant, outcome core.Outcome, err error)
 	c.mu.Lock()
 	l.renewErr = err
 	end := c.keeper.Renewal(&l.core, sent, now, outcome)
-	c.hurry()
+	c.hurry(now)
 	c.mu.Unlock()
 	if end == core.Expired || end == core.Taken || end == core.HeldMost {
 		l.finish(end, nil)

@@ -14,7 +14,6 @@ import (
 // lost. All methods are safe for concurrent use.
 type Lease struct {
 	lock  *Lock
-	owner string
 	mine  string // how the lock's value begins while it is ours
 	fence atomic.Uint64
 	body  bool // a Do or Election.Run releases it
@@ -33,7 +32,7 @@ func (l *Lease) Name() string { return l.lock.name }
 
 // Owner returns the hold's own random token, which the lock's value on the server
 // carries.
-func (l *Lease) Owner() string { return l.owner }
+func (l *Lease) Owner() string { return l.mine[len(valueMark) : len(l.mine)-1] }
 
 // Fence returns the hold's number: larger than that of every earlier hold of the
 // name. It changes only by RaiseFence.
@@ -66,10 +65,12 @@ func (l *Lease) Done() <-chan struct{} {
 // *LostError, or an error that matches ErrNotHeld (released) or ErrClosed. It asks
 // the clock itself and not only a timer: after a pause of the process the first
 // call knows.
-func (l *Lease) Err() error {
+func (l *Lease) Err() error { return l.errAt(l.lock.c.clock.now()) }
+
+func (l *Lease) errAt(now core.Instant) error {
 	c := l.lock.c
 	c.mu.Lock()
-	if l.err == nil && c.keeper.Expire(&l.core, c.clock.now()) {
+	if l.err == nil && c.keeper.Expire(&l.core, now) {
 		c.mu.Unlock()
 		return l.finish(l.core.End(), nil)
 	}

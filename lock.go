@@ -13,15 +13,16 @@ import (
 // A Lock describes what to hold. It has no state, costs nothing on the server,
 // and is safe for concurrent use; one that is used often is worth keeping.
 type Lock struct {
-	c       *Client
-	name    string
-	keys    [3]string // lock, fence counter, line
-	terms   core.Terms
-	ttl     string // terms.TTL in ms, as the scripts take it
-	label   string
-	maxWait time.Duration
-	maxHold time.Duration
-	err     error // what is wrong with it; told by its first use
+	c           *Client
+	name        string
+	keys        [3]string // lock, fence counter, line
+	releaseKeys [2]string // lock, line
+	terms       core.Terms
+	ttl         string // terms.TTL in ms, as the scripts take it
+	label       string
+	maxWait     time.Duration
+	maxHold     time.Duration
+	err         error // what is wrong with it; told by its first use
 }
 
 // An Option changes one lock.
@@ -31,7 +32,8 @@ type option func(*Lock)
 
 func (f option) apply(l *Lock) { f(l) }
 
-// WithTTL sets the lock's TTL instead of Config.TTL, with the same rules.
+// WithTTL sets the lock's TTL instead of Config.TTL, with the same rules, but 0 is no
+// TTL. A Config.Margin that is too large for it is replaced by the default.
 func WithTTL(ttl time.Duration) Option {
 	return option(func(l *Lock) {
 		l.fail(checkTTL(ttl))
@@ -93,6 +95,7 @@ func (c *Client) Mutex(name string, opts ...Option) *Lock {
 		label: c.cfg.Label,
 	}
 	l.keys, l.err = keysOf(c.cfg.Prefix, name)
+	l.releaseKeys = [2]string{l.keys[0], l.keys[2]}
 	for _, o := range opts {
 		o.apply(l)
 	}
@@ -160,6 +163,9 @@ func (l *Lock) Try(ctx context.Context) (*Lease, error) { return l.acquire(ctx, 
 // WithMaxWait) and ErrHeld, or ErrUnavailable if Redis gave no usable answer in the
 // end. A refusal that waiting can't mend, such as a missing right, is returned at
 // once.
+//
+// When ctx ends, Acquire returns at once, but its first request is sat out, for half a
+// second at most; what a request that is on its way takes is given back.
 //
 // Goroutines of one client that wait for one name do so in the order of their
 // calls. Among processes the longest waiting is woken first, but a newcomer may be

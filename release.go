@@ -22,11 +22,12 @@ var errReleased = fmt.Errorf("%w: the lease was released", ErrNotHeld)
 // The error matches ErrLost if the lease was lost before. A second Release does
 // nothing; it returns nil, or the loss.
 func (l *Lease) Release(ctx context.Context) error {
-	err := l.Err()
+	c := l.lock.c
+	now := c.clock.now()
+	err := l.errAt(now)
 	if err == nil {
 		err = l.finish(core.Withdrawn, errReleased)
 	}
-	c := l.lock.c
 	c.mu.Lock()
 	first := !l.released
 	l.released = true
@@ -42,14 +43,14 @@ func (l *Lease) Release(ctx context.Context) error {
 	case !first:
 		return nil
 	}
-	return l.giveBack(ctx)
+	return l.giveBack(ctx, now)
 }
 
 // giveBack does what the release machine says.
-func (l *Lease) giveBack(ctx context.Context) error {
+func (l *Lease) giveBack(ctx context.Context, now core.Instant) error {
 	c := l.lock.c
 	machine := core.NewRelease(l.core.Until())
-	step := machine.Start(c.clock.now())
+	step := machine.Start(now)
 	var last error
 	for {
 		switch step.Do {

@@ -41,7 +41,7 @@ func loadScript(name string) *script.Script {
 // request on the wire can't be taken back, and a client that is told to give up
 // its connection does more harm than good.
 func (c *Client) run(ctx context.Context, s *script.Script, bound core.Instant, keys, args []string) (any, error) {
-	r := &request{Context: ctx, deadline: c.clock.at(bound)}
+	r := &request{Context: ctx, deadline: c.clock.deadline(bound)}
 	defer r.free()
 	return s.Run(r, c.conn, &c.dialect, keys, args)
 }

@@ -16,6 +16,7 @@ import (
 type line struct {
 	direct bool // the first has no place yet: it sends its first request
 	woken  bool // a wake-up came meanwhile
+	asked  bool // the server may have our channel in its line
 	places []*place
 
 	// What the server told the first, for the errors of the others.
@@ -41,7 +42,8 @@ func (a *acquisition) queue() bool {
 	defer c.mu.Unlock()
 	l := c.lines[key]
 	if l == nil {
-		c.lines[key] = &line{direct: true}
+		a.own.direct = true
+		c.lines[key] = &a.own
 		return true
 	}
 	a.place = newPlace()
@@ -70,8 +72,8 @@ func (a *acquisition) settle() {
 }
 
 // leave takes the call out of its line, and makes the next one ask. The last one
-// takes the client's place out of the server's line, unless it got the lock: that
-// has done it.
+// takes the client's place out of the server's line, unless the request that got
+// the lock has done it.
 func (a *acquisition) leave(won bool) {
 	c, keys := a.lock.c, a.lock.keys
 	c.mu.Lock()
@@ -90,7 +92,7 @@ func (a *acquisition) leave(won bool) {
 		close(l.places[0].first)
 	case len(l.places) == 0 && !l.direct:
 		delete(c.lines, keys[0])
-		if (a.asked || l.woken) && !won {
+		if (l.asked || l.woken) && !(won && a.asked) {
 			c.start(func() { c.passOn(keys[0], keys[2]) })
 		}
 	}
@@ -206,15 +208,16 @@ func (c *Client) listen() <-chan struct{} {
 	return c.listener.settled
 }
 
-// wakeChannel returns where the server should wake this client, or "" while
+// wakeChannel returns where the server should wake the line of a key, or "" while
 // nobody would hear it.
-func (c *Client) wakeChannel() string {
+func (c *Client) wakeChannel(key string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.listener.live {
-		return c.channel
+	if !c.listener.live {
+		return ""
 	}
-	return ""
+	c.lines[key].asked = true
+	return c.channel
 }
 
 // hear is the listener: it keeps the subscription up until the client is closed.

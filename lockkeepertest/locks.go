@@ -74,18 +74,18 @@ func lockExcludes(t *testing.T, f Fixture) {
 }
 
 func lockIsRenewed(t *testing.T, f Fixture) {
-	a, b := client(t, f.Conn, 300*time.Millisecond), client(t, f.Conn, 300*time.Millisecond)
+	a, b := client(t, f.Conn, time.Second), client(t, f.Conn, time.Second)
 	lease := try(t, a, "orders")
 	select {
 	case <-lease.Done():
 		t.Fatalf("lease ended: %v", lease.Err())
-	case <-time.After(time.Second):
+	case <-time.After(2500 * time.Millisecond):
 	}
 	wantHeld(t, b, "orders")
 }
 
 func lockExpires(t *testing.T, f Fixture) {
-	a := client(t, f.Conn, 300*time.Millisecond)
+	a := client(t, f.Conn, 900*time.Millisecond)
 	lease := try(t, a, "orders")
 	f.Swallow()
 	select {

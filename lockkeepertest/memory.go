@@ -18,7 +18,7 @@ import (
 
 // A Call is one request as the hook sees it.
 type Call struct {
-	Script string // its name: acquire, release, renew, raise, break, leave, state, or a probe's
+	Script string // acquire, release, renew, raise, break, leave or state; "" when the server does not know it yet
 	Keys   []string
 	Args   []string
 }
@@ -117,6 +117,13 @@ func (m *Memory) Get(key string) (value string, ok bool) {
 		return "", false
 	}
 	return e.value, true
+}
+
+// Line returns the channels of those who wait in a line, in their order.
+func (m *Memory) Line(key string) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.members(key)
 }
 
 // TTL returns how long a key lives; negative when it has no TTL or is not there.

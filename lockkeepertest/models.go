@@ -67,24 +67,24 @@ func (m *Memory) owned(key, mine string) *entry {
 // wakeNext pops the first of a line that is heard, and tells it.
 func (m *Memory) wakeNext(key, line string) bool {
 	for range 16 {
-		first := m.first(line)
-		if first == "" {
+		members := m.members(line)
+		if len(members) == 0 {
 			return false
 		}
-		m.leaveLine(line, first)
-		if m.hears(first) {
-			m.publish(first, key)
+		m.leaveLine(line, members[0])
+		if m.hears(members[0]) {
+			m.publish(members[0], key)
 			return true
 		}
 	}
 	return false
 }
 
-// first returns who is first in a line.
-func (m *Memory) first(line string) string {
+// members returns who is in a line, in order.
+func (m *Memory) members(line string) []string {
 	e := m.get(line)
-	if e == nil || len(e.scores) == 0 {
-		return ""
+	if e == nil {
+		return nil
 	}
 	var members []string
 	for member := range e.scores {
@@ -97,7 +97,7 @@ func (m *Memory) first(line string) string {
 		}
 		return a < b
 	})
-	return members[0]
+	return members
 }
 
 // hears reports whether somebody is subscribed to a channel.
@@ -166,13 +166,12 @@ func millis(s string) time.Duration {
 }
 
 func acquireModel(m *Memory, keys, args []string) (any, error) {
-	owner, ttl, label, notAfter, channel := args[0], millis(args[1]), args[2], args[3], args[4]
+	mine, ttl, label, notAfter, channel := args[0], millis(args[1]), args[2], args[3], args[4]
 	us := m.micros()
 	now, _ := strconv.ParseInt(us, 10, 64)
 	if bound, _ := strconv.ParseInt(notAfter, 10, 64); bound != 0 && now > bound {
 		return []any{"late", us}, nil
 	}
-	mine := "lk1:" + owner + ":"
 	if m.get(keys[0]) == nil {
 		return m.grant(keys, mine, now, label, ttl, channel)
 	}
@@ -218,7 +217,7 @@ func (m *Memory) grant(keys []string, mine string, now int64, label string, ttl 
 	last := m.counter(keys[1])
 	if last < now {
 		m.set(keys[1], us, week)
-		return now, nil
+		return us, nil
 	}
 	fence := strconv.FormatInt(last+1, 10)
 	m.set(keys[0], mine+fence+":"+us+":"+label, ttl)

@@ -1,7 +1,7 @@
 -- acquire: take a free lock, or say who has it.
 -- flags:
 -- KEYS:    1 lock  2 fence counter  3 line
--- ARGV:    1 owner  2 TTL in ms  3 label
+-- ARGV:    1 'lk1:' owner ':'  2 TTL in ms  3 label
 --          4 not after: server time in us after which this request must not run, or 0
 --          5 channel to wake when the lock is free, or '' to leave no place in the line
 -- Returns: fence                            taken; the fence is also the server's time in us
@@ -17,19 +17,23 @@ if ARGV[4] ~= '0' and tonumber(us) > tonumber(ARGV[4]) then
   return {'late', us}
 end
 
-local mine = 'lk1:' .. ARGV[1] .. ':'
-local tail = ':' .. us .. ':' .. ARGV[3]
-if redis.call('SET', KEYS[1], mine .. us .. tail, 'PX', ARGV[2], 'NX') then
+local mine = ARGV[1]
+if redis.call('SET', KEYS[1], mine .. us .. ':' .. us .. ':' .. ARGV[3], 'PX', ARGV[2], 'NX') then
   if ARGV[5] ~= '' then
     redis.call('ZREM', KEYS[3], ARGV[5])
   end
-  local last = tonumber(redis.call('SET', KEYS[2], us, 'PX', 604800000, 'GET') or 0) or 0
-  if not (last >= tonumber(us) and last < 9e15) then -- behind the clock, or not a number of ours
-    return tonumber(us)
+  -- A number in place of '604800000' would cost 2 us: Lua prints it anew in each call.
+  local last = redis.call('SET', KEYS[2], us, 'PX', '604800000', 'GET')
+  if not last or #last == #us and last < us then
+    return us
+  end
+  last = tonumber(last) or 0
+  if last < tonumber(us) or last >= 9e15 then -- not a number of ours
+    return us
   end
   local fence = string.format('%.0f', last + 1)
-  redis.call('SET', KEYS[1], mine .. fence .. tail, 'PX', ARGV[2])
-  redis.call('SET', KEYS[2], fence, 'PX', 604800000)
+  redis.call('SET', KEYS[1], mine .. fence .. ':' .. us .. ':' .. ARGV[3], 'PX', ARGV[2])
+  redis.call('SET', KEYS[2], fence, 'PX', '604800000')
   return {fence, us}
 end
 

@@ -18,6 +18,6 @@ if not (last < 9e15) then -- not a number of ours
   last = 0
 end
 local fence = string.format('%.0f', math.max(last + 1, tonumber(ARGV[2]) + 1, us))
-redis.call('SET', KEYS[2], fence, 'PX', 604800000)
+redis.call('SET', KEYS[2], fence, 'PX', '604800000')
 redis.call('SET', KEYS[1], ARGV[1] .. fence .. string.match(value, '^lk1:[^:]*:%d+(:.*)$'), 'KEEPTTL')
 return fence

@@ -49,7 +49,9 @@ func Classify(code, line string) Class {
 
 // NoEffect reports whether an error reply proves that the script did not write
 // anything. NOPERM does not: it may come from the script's second command.
-func NoEffect(code, line string) bool { return classes[code].noEffect || tooManyClients(line) }
+func NoEffect(code, line string) bool {
+	return classes[code].noEffect || tooManyClients(line) || strings.Contains(line, "unauthenticated")
+}
 
 // tooManyClients recognises the refusal of a new connection, which has no code.
 func tooManyClients(line string) bool { return strings.Contains(line, "max number of clients reached") }

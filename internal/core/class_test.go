@@ -27,6 +27,7 @@ func TestClassify(t *testing.T) {
 		{"NOSCRIPT", "NOSCRIPT No matching script. Please use EVAL.", core.Transient, true},
 		{"ERR", "ERR max number of clients reached", core.Transient, true},
 		{"NOAUTH", "NOAUTH Authentication required.", core.Refused, true},
+		{"ERR", "ERR Protocol error: unauthenticated multibulk length", core.Refused, true},
 		{"WRONGPASS", "WRONGPASS invalid username-password pair or user is disabled.", core.Refused, true},
 		{"DENIED", "DENIED Redis is running in protected mode", core.Refused, true},
 		{"CROSSSLOT", "CROSSSLOT Keys in request don't hash to the same slot", core.Refused, true},

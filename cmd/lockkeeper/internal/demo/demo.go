@@ -286,7 +286,9 @@ func (s *stage) close() {
 	if s.embedded != nil {
 		s.embedded.close()
 	}
-	if !s.options.Keep {
-		_ = os.RemoveAll(s.dir)
+	if s.options.Keep {
+		_ = os.Remove(s.dir) // only if nothing is in it
+		return
 	}
+	_ = os.RemoveAll(s.dir)
 }

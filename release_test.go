@@ -1,0 +1,241 @@
+package lockkeeper_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper"
+)
+
+func TestRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		mustRelease(t, h.lease)
+		wantKey(t, h.server, ordersKey, false)
+		wantErr(t, h.lease.Err(), lockkeeper.ErrNotHeld)
+		wantNotErr(t, h.lease.Err(), lockkeeper.ErrLost, lockkeeper.ErrClosed)
+		<-h.ctx.Done()
+		<-h.lease.Done()
+		wantErr(t, context.Cause(h.ctx), lockkeeper.ErrNotHeld)
+		wantErr(t, h.lease.Extend(t.Context(), time.Minute), lockkeeper.ErrNotHeld)
+		wantErr(t, h.lease.RaiseFence(t.Context(), 5), lockkeeper.ErrNotHeld)
+
+		other := mustTry(t, h.client.Mutex("orders"))
+		n := h.wire.sent("release")
+		mustRelease(t, h.lease) // a second one does nothing
+		if h.wire.sent("release") != n {
+			t.Error("a second release was sent")
+		}
+		mustRelease(t, other)
+	})
+}
+
+func TestReleaseIgnoresCancellation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		h.wire.breaks(once(fails(errNetwork)))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := h.lease.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		wantKey(t, h.server, ordersKey, false)
+	})
+}
+
+// A deadline is no bound either: the work has ended, and others wait for the key.
+func TestReleaseIgnoresTheDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		h.wire.breaks(once(slow(500*ms, 0)))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ms)
+		defer cancel()
+		if err := h.lease.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		wantTook(t, h.start, 500*ms)
+	})
+}
+
+func TestReleaseIsRetriedAfterALostReply(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		h.wire.breaks(once(losesReplies))
+		if err := h.lease.Release(t.Context()); err != nil {
+			t.Errorf("the lost request had released it: %v", err)
+		}
+		if n := h.wire.sent("release"); n != 2 {
+			t.Errorf("%d requests, want 2", n)
+		}
+		wantTook(t, h.start, 1025*ms)
+	})
+}
+
+func TestReleaseThroughTrouble(t *testing.T) {
+	for _, line := range []string{"LOADING x", "READONLY x", "BUSY x", "OOM x"} {
+		t.Run(line, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				h := holds(t)
+				h.wire.breaks(fails(replies(line)))
+				go func() { time.Sleep(2 * time.Second); h.wire.breaks(nil) }()
+				mustRelease(t, h.lease)
+				if took := time.Since(h.start); took > 2600*ms {
+					t.Errorf("it took %s", took)
+				}
+				wantKey(t, h.server, ordersKey, false)
+			})
+		})
+	}
+}
+
+// A refusal that time can't mend is told at once.
+func TestReleaseIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		refusal := replies("NOPERM this user has no permissions to run the 'evalsha' command")
+		h.wire.breaks(fails(refusal))
+		err := h.lease.Release(t.Context())
+		wantTook(t, h.start, 0)
+		wantErr(t, err, lockkeeper.ErrUnavailable, refusal)
+	})
+}
+
+func TestReleaseIsCappedByBelief(t *testing.T) {
+	for name, f := range map[string]fault{"hangs": hangs, "fails": fails(errNetwork)} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				h := holds(t)
+				h.wire.breaks(f)
+				err := h.lease.Release(context.Background())
+				if took := time.Since(h.start); took > belief || took < belief-time.Second {
+					t.Errorf("it blocked for %s", took)
+				}
+				wantErr(t, err, lockkeeper.ErrUnavailable)
+				wantNotErr(t, err, lockkeeper.ErrLost)
+				time.Sleep(2 * time.Second)
+				wantKey(t, h.server, ordersKey, false) // by its TTL
+				if err := h.lease.Release(t.Context()); err != nil {
+					t.Errorf("a second release: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestReleaseNeverDeletesAnothersValue(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		other := newClient(t, h.server.wire(), lockkeeper.Config{})
+		h.server.Del(ordersKey)
+		next := mustTry(t, other.Mutex("orders"))
+		err := h.lease.Release(t.Context())
+		wantErr(t, err, lockkeeper.ErrLost)
+		wantErr(t, h.lease.Release(t.Context()), lockkeeper.ErrLost) // and it stays so
+		wantErr(t, h.lease.Err(), lockkeeper.ErrLost)
+		wantKey(t, h.server, ordersKey, true)
+		mustRelease(t, next)
+	})
+}
+
+// Belief ends before the key: a release after the loss frees it for the others.
+func TestReleaseAfterTheLoss(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		h.wire.breaks(on(hangs, "renew"))
+		<-h.ctx.Done()
+		wantKey(t, h.server, ordersKey, true)
+		wantErr(t, h.lease.Release(t.Context()), lockkeeper.ErrLost)
+		wantErr(t, h.lease.Release(t.Context()), lockkeeper.ErrLost)
+		synctest.Wait()
+		wantKey(t, h.server, ordersKey, false)
+		if n := h.wire.sent("release"); n != 1 {
+			t.Errorf("%d requests, want 1", n)
+		}
+	})
+}
+
+func TestReleaseAfterTheLossLeavesOthersAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		h.wire.breaks(on(hangs, "renew"))
+		time.Sleep(lockkeeper.DefaultTTL)
+		h.server.Set(ordersKey, "somebody", 0)
+		wantErr(t, h.lease.Release(t.Context()), lockkeeper.ErrLost)
+		synctest.Wait()
+		if value, _ := h.server.Get(ordersKey); value != "somebody" {
+			t.Errorf("the key is %q", value)
+		}
+	})
+}
+
+// A renewal that is on its way when the lease is released neither makes the key
+// again nor calls the lease lost.
+func TestReleaseBesideARenewal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		h.wire.breaks(on(slow(time.Second, 0), "renew"))
+		time.Sleep(renewal + 500*ms)
+		mustRelease(t, h.lease)
+		time.Sleep(time.Second)
+		wantKey(t, h.server, ordersKey, false)
+		wantErr(t, h.lease.Err(), lockkeeper.ErrNotHeld)
+		wantNotErr(t, h.lease.Err(), lockkeeper.ErrLost)
+	})
+}
+
+func TestReleaseFromManyGoroutines(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		results := make([]<-chan error, 20)
+		for i := range results {
+			results[i] = goes(func() error { return h.lease.Release(t.Context()) })
+		}
+		for _, result := range results {
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		}
+		if n := h.wire.sent("release"); n != 1 {
+			t.Errorf("%d requests, want 1", n)
+		}
+	})
+}
+
+// What the server answers to a release must make sense to be believed.
+func TestReleaseOddReply(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		h.wire.breaks(once(answers("OK", false)))
+		mustRelease(t, h.lease)
+		wantKey(t, h.server, ordersKey, false)
+	})
+}
+
+type contextKey struct{}
+
+// Values of the caller's context reach the connection, for tracing.
+func TestRequestsCarryValues(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newServer().wire()
+		c := newClient(t, w, lockkeeper.Config{})
+		var seen []string
+		w.breaks(func(ctx context.Context, c call, run func() (any, error)) (any, error) {
+			if ctx.Value(contextKey{}) == "trace" {
+				seen = append(seen, c.Script)
+			}
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > 10*time.Second || ctx.Err() != nil {
+				t.Errorf("%s has deadline %v %t, err %v", c.Script, deadline, ok, ctx.Err())
+			}
+			return run()
+		})
+		ctx := context.WithValue(t.Context(), contextKey{}, "trace")
+		lease, err := c.Mutex("orders").Try(ctx)
+		err = errors.Join(err, lease.Extend(ctx, 20*time.Second), lease.RaiseFence(ctx, 1), lease.Release(ctx))
+		if err != nil || len(seen) != 4 {
+			t.Errorf("seen in %v, err %v", seen, err)
+		}
+	})
+}

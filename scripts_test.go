@@ -1,0 +1,330 @@
+package lockkeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper"
+	"github.com/lockkeeper/lockkeeper/internal/redistest"
+	"github.com/lockkeeper/lockkeeper/lockkeepertest"
+)
+
+// Every script runs on a real server and, beside it, as the model of
+// lockkeepertest. Replies, keys and wake-ups have to agree, but for the time that
+// passes between the two.
+
+// A pair is a real server and a model in the same state.
+type pair struct {
+	t      *testing.T
+	real   *redistest.Conn
+	model  *lockkeepertest.Memory
+	told   [2]chan string // wake-ups: of the real server, of the model
+	fences [2]map[string]string
+	log    []string
+}
+
+// channels are who may wait. Nobody is subscribed to the last two.
+var channels = []string{"wake:a", "wake:b", "wake:dead", "wake:gone"}
+
+// A twin is a real server for many pairs, one after the other.
+type twin struct {
+	conn *redistest.Conn
+	told chan string
+}
+
+func newTwin(tb testing.TB) *twin {
+	tb.Helper()
+	s := redistest.Start(tb)
+	w := &twin{redistest.NewConn(s.Addr()), make(chan string, 10_000)}
+	tb.Cleanup(w.conn.Close)
+	ctx, cancel := context.WithCancel(context.Background())
+	tb.Cleanup(cancel)
+	for _, channel := range channels[:2] {
+		ready := make(chan struct{}, 1)
+		go func() {
+			_ = w.conn.Listen(ctx, channel, func() { ready <- struct{}{} }, func(key string) { w.told <- channel + " " + key })
+		}()
+		select {
+		case <-ready:
+		case <-time.After(20 * time.Second):
+			tb.Fatal("no subscription")
+		}
+	}
+	return w
+}
+
+func newPair(t *testing.T, w *twin) *pair {
+	t.Helper()
+	p := &pair{t: t, real: w.conn, model: lockkeepertest.NewMemory()}
+	p.told = [2]chan string{w.told, make(chan string, 10_000)}
+	p.fences = [2]map[string]string{{}, {}}
+	if _, err := w.conn.Do(t.Context(), "FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	for _, channel := range channels[:2] {
+		ready := make(chan struct{})
+		go func() {
+			_ = p.model.Listen(t.Context(), channel, func() { close(ready) }, func(key string) { p.told[1] <- channel + " " + key })
+		}()
+		<-ready
+	}
+	return p
+}
+
+// run runs a script on both.
+func (p *pair) run(script string, keys []string, args [2][]string) {
+	p.t.Helper()
+	p.log = append(p.log, fmt.Sprint(script, " ", keys, " ", args[0]))
+	var replies [2]any
+	for i, conn := range []lockkeeper.Conn{p.real, p.model} {
+		reply, err := conn.Eval(p.t.Context(), sources()[script], keys, args[i])
+		if err != nil {
+			var r *lockkeeper.ReplyError
+			if !errors.As(err, &r) {
+				p.t.Fatalf("%s: %v", script, err)
+			}
+			reply = "error " + r.Code
+		}
+		replies[i] = reply
+		p.learn(i, keys[0], script, reply)
+	}
+	if !alike(replies[0], replies[1]) {
+		p.fail("the server answers %#v, the model %#v", replies[0], replies[1])
+	}
+}
+
+// learn keeps the fence of a lock, for break.
+func (p *pair) learn(i int, key, script string, reply any) {
+	switch v := reply.(type) {
+	case string:
+		if script == "acquire" || script == "raise" {
+			p.fences[i][key] = v
+		}
+	case []any:
+		if script == "acquire" && len(v) == 2 && v[0] != "late" {
+			p.fences[i][key] = v[0].(string)
+		}
+	}
+}
+
+func (p *pair) fail(format string, args ...any) {
+	p.t.Helper()
+	p.t.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(p.log, "\n"))
+}
+
+// do does the same to both servers as a plain client.
+func (p *pair) do(on func(m *lockkeepertest.Memory), command ...string) {
+	p.t.Helper()
+	p.log = append(p.log, strings.Join(command, " "))
+	if _, err := p.real.Do(p.t.Context(), command...); err != nil {
+		p.t.Fatal(err)
+	}
+	on(p.model)
+}
+
+var timeLike = regexp.MustCompile(`\b1[5-9]\d{14}\b`) // microseconds of our days
+
+// alike compares values but for time: microseconds of the clock may differ, and so
+// may milliseconds that are left.
+func alike(a, b any) bool {
+	switch a := a.(type) {
+	case int64:
+		b, ok := b.(int64)
+		return ok && (a == b || a > 1000 && b > 1000 && max(a-b, b-a) < 20_000 || likeTime(a) && likeTime(b))
+	case string:
+		b, ok := b.(string)
+		return ok && timeLike.ReplaceAllString(a, "T") == timeLike.ReplaceAllString(b, "T")
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, alike)
+	}
+	return a == nil && b == nil
+}
+
+func likeTime(us int64) bool { return timeLike.MatchString(strconv.FormatInt(us, 10)) }
+
+// compare compares all keys.
+func (p *pair) compare() {
+	p.t.Helper()
+	var keys []string
+	for key, err := range p.real.Scan(p.t.Context(), "*") {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	if theirs := p.model.Keys(); !slices.Equal(keys, theirs) {
+		p.fail("the server has the keys %q, the model %q", keys, theirs)
+	}
+	for _, key := range keys {
+		reply := func(command ...string) any {
+			reply, err := p.real.Do(p.t.Context(), command...)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			return reply
+		}
+		if reply("TYPE", key) == "zset" {
+			var members []string
+			for _, member := range reply("ZRANGE", key, "0", "-1").([]any) {
+				members = append(members, member.(string))
+			}
+			if theirs := p.model.Line(key); !slices.Equal(members, theirs) {
+				p.fail("line %s is %q on the server, %q in the model", key, members, theirs)
+			}
+		} else if value, _ := p.model.Get(key); !alike(reply("GET", key), value) {
+			p.fail("key %s is %q on the server, %q in the model", key, reply("GET", key), value)
+		}
+		left, theirs := time.Duration(reply("PTTL", key).(int64))*ms, p.model.TTL(key)
+		if (left < 0) != (theirs < 0) || left > 0 && (left-theirs).Abs() > 20*time.Second {
+			p.fail("key %s has %s left on the server, %s in the model", key, left, theirs)
+		}
+	}
+}
+
+// compareWakeUps compares who was woken.
+func (p *pair) compareWakeUps() {
+	p.t.Helper()
+	// A mark at the end shows that all that came before has arrived.
+	var got [2]map[string][]string
+	for i := range got {
+		got[i] = make(map[string][]string)
+	}
+	for _, channel := range channels[:2] {
+		if _, err := p.real.Do(p.t.Context(), "PUBLISH", channel, "end"); err != nil {
+			p.t.Fatal(err)
+		}
+		p.model.Publish(channel, "end")
+	}
+	for i, told := range p.told {
+		for ends := 0; ends < 2; {
+			channel, key, _ := strings.Cut(soon(p.t, "the end of the wake-ups", told), " ")
+			got[i][channel] = append(got[i][channel], key)
+			if key == "end" {
+				ends++
+			}
+		}
+	}
+	if !maps.EqualFunc(got[0], got[1], slices.Equal[[]string]) {
+		p.fail("the server woke %q, the model %q", got[0], got[1])
+	}
+}
+
+// play does what the bytes say.
+func (p *pair) play(moves []byte) {
+	p.t.Helper()
+	next := func(n int) int {
+		if len(moves) == 0 {
+			return 0
+		}
+		b := moves[0]
+		moves = moves[1:]
+		return int(b) % n
+	}
+	for len(moves) > 0 {
+		p.move(next)
+		p.compare()
+	}
+	p.compareWakeUps()
+}
+
+var (
+	locks  = []string{"lock:1", "lock:2"}
+	owners = []string{"x", "y", "z"}
+	ttls   = []string{"100000", "200000", "300000"}
+	// values of foreign clients, and some that look like ours
+	values = []string{"", "x", "lk1:x:0:0:y", "lk1:x:5:6", "lk1:x:5:6:label", "lk1::5:6:y", "lk1:x:05:6:y", "lk1:x"}
+	// what may stand in a counter: nothing, behind and ahead of the clock, broken
+	counters = []string{"", "5", "3999999999999999", "4000000000000000", "99999999999999999999", "nonsense"}
+	seen     = []string{"5", "4000000000000000", "1000"}
+)
+
+func pick[T any](next func(int) int, from []T) T { return from[next(len(from))] }
+
+func both(args ...string) [2][]string { return [2][]string{args, args} }
+
+func (p *pair) move(next func(n int) int) {
+	p.t.Helper()
+	lock := pick(next, locks)
+	counter, line := "{"+lock+"}:lk-fence", "{"+lock+"}:lk-line"
+	mine := func() string { return "lk1:" + pick(next, owners) + ":" }
+	switch next(14) {
+	case 0, 1, 11, 12, 13:
+		notAfter := pick(next, []string{"0", "1", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)})
+		channel := pick(next, append([]string{""}, channels...))
+		p.run("acquire", []string{lock, counter, line}, both(mine(), pick(next, ttls), "label", notAfter, channel))
+	case 2:
+		p.run("release", []string{lock, line}, both(mine()))
+	case 3:
+		p.run("renew", locks, both(mine(), pick(next, ttls), mine(), pick(next, ttls)))
+	case 4:
+		p.run("raise", []string{lock, counter}, both(mine(), pick(next, seen)))
+	case 5:
+		var args [2][]string
+		for i := range args {
+			args[i] = []string{p.fences[i][lock]}
+		}
+		if args[0][0] == "" || args[1][0] == "" || next(3) == 0 {
+			args = both("5")
+		}
+		p.run("break", []string{lock, line}, args)
+	case 6:
+		p.run("leave", []string{lock, line}, both(pick(next, channels)))
+	case 7:
+		p.run("state", locks, both())
+	case 8:
+		value, ttl := pick(next, values), next(2)
+		p.do(func(m *lockkeepertest.Memory) { m.Set(lock, value, time.Duration(ttl)*100*time.Second) },
+			append([]string{"SET", lock, value}, []string{"PX", "100000"}[:2*ttl]...)...)
+	case 9:
+		value := pick(next, counters)
+		p.do(func(m *lockkeepertest.Memory) { m.Set(counter, value, 0) }, "SET", counter, value)
+	case 10:
+		key := pick(next, []string{lock, counter, line})
+		if next(4) == 0 {
+			p.do(func(m *lockkeepertest.Memory) { m.Set(line, "not a line", 0) }, "SET", line, "not a line")
+			return
+		}
+		p.do(func(m *lockkeepertest.Memory) { m.Del(key) }, "DEL", key)
+	}
+}
+
+func TestScriptsMatchTheModel(t *testing.T) {
+	t.Parallel()
+	w := newTwin(t)
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		moves := make([]byte, 250)
+		for i := range moves {
+			moves[i] = byte(r.Uint32())
+		}
+		newPair(t, w).play(moves)
+	}
+}
+
+func FuzzScripts(f *testing.F) {
+	w := newTwin(f)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 10 {
+		moves := make([]byte, 80)
+		for i := range moves {
+			moves[i] = byte(r.Uint32())
+		}
+		f.Add(moves)
+	}
+	f.Fuzz(func(t *testing.T, moves []byte) {
+		newPair(t, w).play(moves[:min(len(moves), 300)])
+	})
+}
