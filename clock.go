@@ -28,12 +28,14 @@ func newClock(conn Conn) *clock {
 }
 
 func (c *clock) now() core.Instant {
-	elapsed := time.Since(c.origin)
 	if c.boot == 0 {
-		return core.Instant(elapsed)
+		return core.Instant(time.Since(c.origin))
 	}
+	// In this order: a pause between the two reads must not look like a suspension.
+	boot, ok := c.read()
+	elapsed := time.Since(c.origin)
 	ahead := time.Duration(0)
-	if boot, ok := c.read(); ok {
+	if ok {
 		ahead = max(0, boot-c.boot-elapsed)
 	}
 	c.ahead.Store(int64(ahead))

@@ -181,3 +181,36 @@ func TestInProcessServerNeedsNoOtherClock(t *testing.T) {
 type inProcess struct{}
 
 func (inProcess) InProcess() bool { return true }
+
+// Somebody has found out that the lease is over, and has not come to its contexts
+// yet: whoever asks one meanwhile is told the truth.
+func TestBoundContextDoesNotWaitForTheKeeper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, lease, ctx := suspended(t)
+		c := lease.lock.c
+		c.mu.Lock()
+		c.keeper.Drop(&lease.core)
+		lease.err = lease.lostError(core.Expired)
+		c.mu.Unlock()
+		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrLost) {
+			t.Errorf("err %v, cause %v", ctx.Err(), context.Cause(ctx))
+		}
+	})
+}
+
+// On a busy machine the process can stand still between its two looks at the time.
+func TestPauseBetweenTwoClocksIsNoSuspension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sleeper{start: time.Now()}
+		c := clock{origin: time.Now()}
+		c.boot, _ = s.read()
+		c.read = func() (time.Duration, bool) {
+			time.Sleep(time.Second) // before it is read
+			defer time.Sleep(time.Second)
+			return s.read()
+		}
+		if now, passed := c.now(), core.Instant(time.Since(c.origin)); now > passed {
+			t.Errorf("now is %s, but only %s have passed", time.Duration(now), time.Duration(passed))
+		}
+	})
+}

@@ -108,7 +108,9 @@ func (b *board) take(r report) {
 			b.refused++
 			b.say(r.at, "the database REFUSED the stale write of %s (epoch %d)", r.worker.name, r.Epoch)
 		case endedTerm:
-			b.out("lost", r.worker.name, r.at)
+			if b.out("lost", r.worker.name, r.at) {
+				b.say(r.at, "%s is not active any more: %s", r.worker.name, r.Error)
+			}
 		}
 	})
 }
@@ -128,11 +130,14 @@ func (b *board) begin(w *role, r report) {
 	b.active, b.outage = r.worker.name, nil
 }
 
-// out notes that the active worker is out. b.mu must be held.
-func (b *board) out(cause, name string, at time.Time) {
-	if b.active == name {
-		b.active, b.outage = "", &outage{cause, name, at}
+// out notes that a worker is out, and reports whether it was the active one. b.mu must
+// be held.
+func (b *board) out(cause, name string, at time.Time) bool {
+	if b.active != name {
+		return false
 	}
+	b.active, b.outage = "", &outage{cause, name, at}
+	return true
 }
 
 // say adds a line of news. b.mu must be held.

@@ -50,8 +50,11 @@ func (d *director) missed(ctx context.Context, format string, args ...any) error
 	return fmt.Errorf(format, args...)
 }
 
-// activeProcess returns the active worker's process.
-func (d *director) activeProcess() *process {
+// activeProcess waits for an active worker and returns its process, or nil.
+func (d *director) activeProcess(ctx context.Context) *process {
+	if !d.someActive(ctx, "") {
+		return nil
+	}
 	d.board.mu.Lock()
 	defer d.board.mu.Unlock()
 	for _, p := range d.fleet.processes {
@@ -63,7 +66,7 @@ func (d *director) activeProcess() *process {
 }
 
 func (d *director) killActive(ctx context.Context) error {
-	p := d.activeProcess()
+	p := d.activeProcess(ctx)
 	if p == nil {
 		return d.missed(ctx, "nobody was active when the active worker should be killed")
 	}
@@ -88,28 +91,52 @@ func (d *director) killActive(ctx context.Context) error {
 // continues it when another one has written for longer than a TTL, and waits for the
 // database to refuse what it then tries to write.
 func (d *director) freezeActive(ctx context.Context) error {
-	p := d.activeProcess()
-	if p == nil {
-		return d.missed(ctx, "nobody was active when the active worker should be stopped")
+	var p *process
+	// A worker can lose its lease on a machine that is too busy, before it comes to
+	// the point. Then the next one is taken.
+	for tries := 0; p == nil; tries++ {
+		active := d.activeProcess(ctx)
+		if active == nil || tries == 5 {
+			return d.missed(ctx, "no worker stayed active for long enough to be stopped")
+		}
+		d.board.tell("%s: its loss signal is switched off, as if its clock lied", active.name)
+		stopped, err := d.freeze(ctx, active)
+		if err != nil {
+			return err
+		}
+		if stopped {
+			p = active
+		}
 	}
-	refused := d.board.refused // only take changes it, and p has not been told yet
-	d.board.tell("%s: its loss signal is switched off, as if its clock lied", p.name)
+	return d.thaw(ctx, p)
+}
+
+// freeze stops a worker at the point, and reports false if it has lost its lease before.
+func (d *director) freeze(ctx context.Context, p *process) (bool, error) {
 	if err := p.tell(cmdFreeze); err != nil {
-		return fmt.Errorf("tell %s to stop: %w", p.name, err)
+		return false, fmt.Errorf("tell %s to stop: %w", p.name, err)
 	}
-	stopped := func() bool { return d.board.workers[p.name].what == "stopped" }
-	if !d.board.wait(ctx, d.patience(), stopped) {
-		return d.missed(ctx, "%s did not stop", p.name)
+	isStopped := func() bool { return d.board.workers[p.name].what == "stopped" }
+	d.board.wait(ctx, d.patience(), func() bool { return isStopped() || d.board.active != p.name })
+	var stopped bool
+	d.board.change(func() { stopped = isStopped() })
+	if !stopped {
+		return false, p.tell(cmdNeverMind)
 	}
 	if err := stop(p.cmd.Process); err != nil {
-		return fmt.Errorf("stop %s: %w", p.name, err)
+		return false, fmt.Errorf("stop %s: %w", p.name, err)
 	}
+	return true, nil
+}
+
+// thaw continues a stopped worker when it is too late for it.
+func (d *director) thaw(ctx context.Context, p *process) error {
 	frozen := time.Now()
+	var batches, refused int
 	if !d.someActive(ctx, p.name) {
 		return d.missed(ctx, "nobody took over from %s, which was stopped", p.name)
 	}
-	var batches int
-	d.board.change(func() { batches = d.board.batches })
+	d.board.change(func() { batches, refused = d.board.batches, d.board.refused })
 	if !d.board.wait(ctx, d.patience(), func() bool { return d.board.batches > batches }) {
 		return d.missed(ctx, "the worker that took over from %s wrote nothing", p.name)
 	}

@@ -197,3 +197,45 @@ func TestLinesAreCutToTheTerminal(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A script is a worker that the test plays: what it is told goes to the test.
+type script struct{ told chan string }
+
+func (s script) Write(p []byte) (int, error) {
+	s.told <- strings.TrimSpace(string(p))
+	return len(p), nil
+}
+
+func (script) Close() error { return nil }
+
+// A worker that loses its lease before it comes to the point is let go, and the next
+// one is stopped.
+func TestFreezeTakesTheNextWorker(t *testing.T) {
+	b := newBoard([]string{"a", "b"})
+	a, other := &process{name: "a", stdin: script{make(chan string, 9)}}, &process{name: "b", stdin: script{make(chan string, 9)}}
+	d := &director{board: b, fleet: &fleet{processes: []*process{a, other}}, ttl: time.Second}
+	b.take(report{a, time.Now(), event{Kind: active, Epoch: 1}})
+	type result struct {
+		stopped bool
+		err     error
+	}
+	done := make(chan result, 1)
+	go func() {
+		stopped, err := d.freeze(t.Context(), a)
+		done <- result{stopped, err}
+	}()
+	if got := <-a.stdin.(script).told; got != cmdFreeze {
+		t.Fatalf("told %q", got)
+	}
+	b.take(report{a, time.Now(), event{Kind: endedTerm, Epoch: 1, Error: "lost"}})
+	b.take(report{other, time.Now(), event{Kind: active, Epoch: 2}})
+	if got := <-done; got.stopped || got.err != nil {
+		t.Fatalf("%+v", got)
+	}
+	if got := <-a.stdin.(script).told; got != cmdNeverMind {
+		t.Errorf("told %q", got)
+	}
+	if p := d.activeProcess(t.Context()); p != other {
+		t.Errorf("the next one is %v", p)
+	}
+}

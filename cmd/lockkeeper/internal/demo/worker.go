@@ -40,6 +40,8 @@ const (
 	cmdFreeze = "freeze"
 	// cmdGoOn: go on from there.
 	cmdGoOn = "go on"
+	// cmdNeverMind: do not freeze after all.
+	cmdNeverMind = "never mind"
 )
 
 // An event is one line on a worker's standard output.
@@ -80,7 +82,10 @@ func RunWorker(ctx context.Context, in io.Reader, out io.Writer, log *slog.Logge
 			case cmdFreeze:
 				w.frozen.Store(true)
 			case cmdGoOn:
-				w.goOn <- struct{}{}
+				w.release()
+			case cmdNeverMind:
+				w.frozen.Store(false)
+				w.release()
 			}
 		}
 	}()
@@ -159,11 +164,23 @@ func (w *worker) engine(ctx context.Context, conn lockkeeper.Conn, db *sql.DB, d
 	})
 }
 
+// release lets the worker go on from where it waits, or comes to wait next.
+func (w *worker) release() {
+	select {
+	case w.goOn <- struct{}{}:
+	default:
+	}
+}
+
 // freezeIfTold waits, right between the reading of a batch and its writing. The parent
 // stops this process there, and lets it go on when it is too late.
 func (w *worker) freezeIfTold(ctx context.Context) {
 	if !w.frozen.Load() {
 		return
+	}
+	select { // what is left of a command that came too late
+	case <-w.goOn:
+	default:
 	}
 	w.tell(event{Kind: freezing})
 	select {
@@ -201,7 +218,7 @@ func (w *worker) lead(ctx context.Context, engine *flush.Engine, lease *lockkeep
 		w.log.Warn("batch not flushed; trying again", "error", err)
 		pause(ctx, 100*time.Millisecond)
 	}
-	w.tell(event{Kind: endedTerm, Epoch: session.Epoch()})
+	w.tell(event{Kind: endedTerm, Epoch: session.Epoch(), Error: fmt.Sprint(context.Cause(ctx))})
 	w.tell(event{Kind: standsBy})
 	return err
 }
