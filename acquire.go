@@ -175,12 +175,35 @@ func (a *acquisition) sendAside(ctx context.Context, q *question) core.Reply {
 	}
 	select {
 	case r := <-f.answered:
-		return a.answer(q, r)
+		if !a.isCutShort(ctx, r.err) {
+			return a.answer(q, r)
+		}
 	case <-ctx.Done():
 	case <-c.closing:
 	}
 	f.left.Store(true)
+	if out := c.clock.now().Sub(q.sent); out >= longOut {
+		a.err = fmt.Errorf("no answer for %s", out)
+	}
 	return core.Reply{Answer: core.Cancelled}
+}
+
+// longOut is how long a request has to be out before that says something about
+// Redis, and not only that the caller's wait has ended meanwhile.
+const longOut = 500 * time.Millisecond
+
+// isCutShort reports whether a request had no answer because the caller's wait has
+// ended. Then ctx has ended too: it may do so a moment after the request's deadline,
+// which is the same.
+func (a *acquisition) isCutShort(ctx context.Context, err error) bool {
+	var reply *ReplyError
+	if err == nil || errors.As(err, &reply) {
+		return false
+	}
+	if c := a.lock.c; c.clock.now() >= c.deadlineOf(ctx) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
 }
 
 // A flight is a request whose caller may leave.

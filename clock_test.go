@@ -209,8 +209,10 @@ func TestPauseBetweenTwoClocksIsNoSuspension(t *testing.T) {
 			defer time.Sleep(time.Second)
 			return s.read()
 		}
-		if now, passed := c.now(), core.Instant(time.Since(c.origin)); now > passed {
-			t.Errorf("now is %s, but only %s have passed", time.Duration(now), time.Duration(passed))
+		now := c.now()
+		old := core.Instant(time.Since(c.origin)).Sub(now)
+		if left := time.Until(c.deadline(now.Add(10 * time.Second))); left != 10*time.Second-old {
+			t.Errorf("a deadline in 10 s has %s left, %s later", left, old)
 		}
 	})
 }

@@ -32,8 +32,11 @@ func TestFencesGrow(t *testing.T) {
 	hold("counter lost")
 	s.Do(t, "SET", counter, "1")
 	hold("counter rolled back")
-	s.Do(t, "SET", counter, "nonsense")
-	hold("counter broken")
+	for _, broken := range []string{"", "nonsense", "nan", "inf", "-inf", "99999999999999999999", "9007199254740993"} {
+		s.Do(t, "SET", counter, broken)
+		hold("counter " + broken)
+		hold("after counter " + broken)
+	}
 	s.Restart() // empty
 	hold("server restarted")
 

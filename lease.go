@@ -24,7 +24,7 @@ type Lease struct {
 	released bool  // Release was called
 	renewErr error // of the last renewal, if that failed
 	done     chan struct{}
-	bound    map[*boundContext]context.CancelCauseFunc
+	bound    map[*boundContext]struct{}
 }
 
 // Name returns the lock's name.
@@ -98,8 +98,8 @@ func (l *Lease) finish(end core.End, err error) error {
 	bound := l.bound
 	l.bound = nil
 	c.mu.Unlock()
-	for _, cancel := range bound {
-		cancel(err) // outside the lock: it runs callers' code
+	for b := range bound {
+		b.cancel(err) // outside the lock: it runs callers' code
 	}
 	return err
 }
@@ -123,7 +123,7 @@ func (l *Lease) lostError(end core.End) error {
 // does not touch the lease.
 func (l *Lease) Bind(parent context.Context) (context.Context, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(parent)
-	b := &boundContext{Context: inner, lease: l}
+	b := &boundContext{Context: inner, lease: l, cancel: cancel}
 	if err := l.Err(); err != nil {
 		cancel(err)
 		return b, func() {}
@@ -136,9 +136,9 @@ func (l *Lease) Bind(parent context.Context) (context.Context, context.CancelFun
 		return b, func() {}
 	}
 	if l.bound == nil {
-		l.bound = make(map[*boundContext]context.CancelCauseFunc)
+		l.bound = make(map[*boundContext]struct{})
 	}
-	l.bound[b] = cancel
+	l.bound[b] = struct{}{}
 	c.mu.Unlock()
 	return b, func() {
 		c.mu.Lock()
@@ -152,14 +152,17 @@ func (l *Lease) Bind(parent context.Context) (context.Context, context.CancelFun
 // SIGCONT the work's next check sees the loss, even before the keeper has run.
 type boundContext struct {
 	context.Context
-	lease *Lease
+	lease  *Lease
+	cancel context.CancelCauseFunc
 }
 
 func (b *boundContext) Err() error {
 	if err := b.Context.Err(); err != nil {
 		return err
 	}
-	_ = b.lease.Err() // ends b.Context if the lease is over
+	if err := b.lease.Err(); err != nil {
+		b.cancel(err) // whoever has found that out may not have come to it yet
+	}
 	return b.Context.Err()
 }
 

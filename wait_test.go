@@ -485,6 +485,43 @@ func TestRedisDownDuringTheWait(t *testing.T) {
 	}
 }
 
+// The wait ends while a request is out: for a short time that says nothing about
+// Redis, and what the last answer said is told.
+func TestWaitEndsDuringARequest(t *testing.T) {
+	for _, tt := range []struct {
+		out  time.Duration
+		want error
+	}{{100 * ms, lockkeeper.ErrHeld}, {600 * ms, lockkeeper.ErrUnavailable}} {
+		for _, how := range []string{"deadline", "cancel"} {
+			t.Run(how+" after "+tt.out.String(), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					p := newParty(t)
+					mustTry(t, p.holder)
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					if how == "cancel" {
+						ctx, cancel = context.WithCancel(t.Context())
+						defer cancel()
+						time.AfterFunc(10*time.Second, cancel)
+					}
+					result := waits(ctx, p.lock)
+					time.Sleep(10*time.Second - tt.out)
+					synctest.Wait()
+					p.wire.breaks(hangs)
+					p.server.Publish(p.server.first(t, lineKey), ordersKey) // it asks
+					got := <-result
+					wantErr(t, got.err, tt.want, ctx.Err())
+					if tt.want == lockkeeper.ErrHeld {
+						wantNotErr(t, got.err, lockkeeper.ErrUnavailable)
+					} else {
+						wantNotErr(t, got.err, lockkeeper.ErrHeld)
+					}
+				})
+			})
+		}
+	}
+}
+
 // Redis is down from the start, for a wait that ends before it answers.
 func TestRedisDownFromTheStart(t *testing.T) {
 	bubble(t, func(t *testing.T) {

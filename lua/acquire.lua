@@ -28,7 +28,7 @@ if redis.call('SET', KEYS[1], mine .. us .. ':' .. us .. ':' .. ARGV[3], 'PX', A
     return us
   end
   last = tonumber(last) or 0
-  if last < tonumber(us) or last >= 9e15 then -- not a number of ours
+  if not (last >= tonumber(us) and last < 9e15) then -- not a number of ours, be it nan
     return us
   end
   local fence = string.format('%.0f', last + 1)
