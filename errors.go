@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/core"
 )
 
 // The errors that callers tell apart, with [errors.Is]. Each comes with detail in
@@ -149,6 +151,12 @@ func (e *ReplyError) Advice() string {
 		return advice["NOAUTH"] // as Redis says it of a request with more than ten words
 	}
 	return advice[e.Code]
+}
+
+// Transient reports whether the same request may succeed later without anybody changing
+// anything: the server loads, is busy, full, or not the primary now.
+func (e *ReplyError) Transient() bool {
+	return core.Classify(e.Code, e.Message) == core.Transient
 }
 
 // A Fence is the number of one hold. For one name it only grows from hold to

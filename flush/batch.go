@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // A batch is what one step of a pass has read: rows to write, marks to park, and
@@ -75,13 +76,19 @@ func newRoute(m *Mapping) (route, error) {
 	return r, nil
 }
 
-// key converts the parts of a key to the primary key.
+// key converts the parts of a key to the primary key. A part that could be written in
+// another way is refused: player:7 and player:07 would be one row, and the delete of
+// the one would delete the other's.
 func (r *route) key(m mark, parts []string) ([]any, *parked) {
 	key := make([]any, len(r.Key))
 	for i, c := range r.Key {
 		v, err := c.Type.convert(parts[r.places[i]])
 		if err != nil {
 			p := park(m, c.Name, "%s", err)
+			return nil, &p
+		}
+		if n, isInt := v.(int64); isInt && strconv.FormatInt(n, 10) != parts[r.places[i]] {
+			p := park(m, c.Name, "%s in a key has to be written %d", quote(parts[r.places[i]]), n)
 			return nil, &p
 		}
 		key[i] = v
@@ -111,36 +118,22 @@ func (r *route) values(m mark, fields []any) ([]any, *parked) {
 	return values, nil
 }
 
-// order sorts rows by table and primary key, so that transactions lock in one order,
-// and leaves of two keys that became one row the later change. The other is then
-// acknowledged with it.
-func order(rows []Row, routes []route) (kept []Row, beaten []mark) {
+// order sorts rows by table and primary key, so that all transactions lock in one
+// order. Each primary key is there once, since a row has one key that can be written
+// in one way only, see route.key.
+func order(rows []Row, routes []route) {
 	rank := make(map[*Mapping]int, len(routes))
 	for i := range routes {
 		rank[routes[i].Mapping] = i
 	}
-	slices.SortStableFunc(rows, func(a, b Row) int {
+	slices.SortFunc(rows, func(a, b Row) int {
 		if c := cmp.Compare(rank[a.Mapping], rank[b.Mapping]); c != 0 {
 			return c
 		}
-		return cmp.Or(
-			compareKeys(a.Key, b.Key),
-			cmp.Compare(len(a.mark), len(b.mark)), // versions are numbers
-			cmp.Compare(a.mark, b.mark),
-		)
+		return compareKeys(a.Key, b.Key)
 	})
-	for i, row := range rows {
-		if i+1 < len(rows) && rows[i+1].Mapping == row.Mapping && compareKeys(rows[i+1].Key, row.Key) == 0 {
-			beaten = append(beaten, mark{row.source, row.mark})
-			continue
-		}
-		kept = append(kept, row)
-	}
-	return kept, beaten
 }
 
-// compareKeys compares two primary keys of one mapping as a database does: 0 and -0
-// are one key.
 func compareKeys(a, b []any) int {
 	for i := range a {
 		if c := compareValues(a[i], b[i]); c != 0 {
@@ -150,24 +143,15 @@ func compareKeys(a, b []any) int {
 	return 0
 }
 
-// compareValues compares two values of one column; see converters for what they are.
+// compareValues compares two values of one key column; see keyTypes.
 func compareValues(a, b any) int {
 	switch a := a.(type) {
 	case int64:
 		return cmp.Compare(a, b.(int64))
-	case float64:
-		return cmp.Compare(a, b.(float64))
 	case string:
 		return cmp.Compare(a, b.(string))
 	case []byte:
 		return bytes.Compare(a, b.([]byte))
-	case bool:
-		if a == b.(bool) {
-			return 0
-		} else if a {
-			return 1
-		}
-		return -1
 	}
 	panic(fmt.Sprintf("flush: a key of type %T", a))
 }

@@ -151,16 +151,23 @@ func (e *Engine) Run(ctx context.Context, locks *lockkeeper.Client, opts ...lock
 			})
 		} else {
 			e.cfg.Logger.Warn("does not stand for election: the database is not ready", "job", e.cfg.Job, "error", err)
-			err = nil
 		}
-		if ctx.Err() == nil && !led && lockIsHopeless(err) {
+		if ctx.Err() == nil && !led && lockIsHopeless(err) { // no error of the database is that
 			return err
 		}
-		if err := rest(ctx, backoff(failures)); err != nil {
+		pause := backoff(failures)
+		if isRefusal(err) {
+			pause = refusedRest
+		}
+		if err := rest(ctx, pause); err != nil {
 			return err
 		}
 	}
 }
+
+// refusedRest is how long a process leaves the job to others after Redis has refused
+// what it asked.
+const refusedRest = 5 * time.Second
 
 // lockIsHopeless reports whether the lock itself can't be had, so that standing by is
 // no use.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,8 @@ type Mapping struct {
 	// Table is the table's name; letters, digits and underscores.
 	Table string
 
-	// Key has a column for each part of the pattern. A column with an empty Field
+	// Key has a column for each part of the pattern, of type Text, Bytes or Int64; an
+	// integer has to be written in the one usual way, without leading zeros. A column with an empty Field
 	// takes the part of its own name.
 	Key []Column
 
@@ -68,6 +70,9 @@ const VersionColumn = "lockkeeper_version"
 // Check returns everything that is wrong with the mapping, joined, or nil.
 func (m *Mapping) Check() error {
 	errs := []error{checkName("table", m.Table)}
+	if table := strings.ToLower(m.Table); table == "lockkeeper_fence" || strings.HasPrefix(table, "sqlite_") {
+		errs = append(errs, fmt.Errorf("table name %q is reserved", m.Table))
+	}
 	p, err := parsePattern(m.Keys)
 	errs = append(errs, err)
 	if err == nil {
@@ -76,9 +81,17 @@ func (m *Mapping) Check() error {
 	if len(m.Columns) == 0 {
 		errs = append(errs, errors.New("no columns"))
 	}
-	names := map[string]bool{VersionColumn: true}
+	for _, c := range m.Key {
+		if c.Type.valid() && !slices.Contains(keyTypes, c.Type) {
+			errs = append(errs, fmt.Errorf("key column %q: %s can be written in several ways; a key is text, bytes or int64", c.Name, c.Type))
+		}
+	}
+	names := make(map[string]bool)
 	for _, c := range append(append([]Column(nil), m.Key...), m.Columns...) {
 		errs = append(errs, checkName("column", c.Name))
+		if strings.EqualFold(c.Name, VersionColumn) {
+			errs = append(errs, fmt.Errorf("column %q is reserved: every table has it besides", c.Name))
+		}
 		if names[strings.ToLower(c.Name)] {
 			errs = append(errs, fmt.Errorf("column %q is there twice", c.Name))
 		}
@@ -119,6 +132,9 @@ func (m *Mapping) checkKey(parts []string) error {
 	}
 	return errors.Join(errs...)
 }
+
+// keyTypes are the types that a key column can have.
+var keyTypes = []Type{Text, Bytes, Int64}
 
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 

@@ -33,10 +33,11 @@ func (e *Engine) Begin(ctx context.Context, holder sqlfence.Holder) (*Session, e
 		if err != nil {
 			return nil, err
 		}
-		if stands == epoch {
+		if stands == 0 {
 			break
 		}
-		// Redis has seen a larger epoch: the database was restored from a backup.
+		// Redis has seen one that is not smaller: the database was restored from a
+		// backup, or is a new one.
 		e.cfg.Logger.Warn("the database's epoch is behind; raised", "job", e.cfg.Job, "database", epoch, "redis", stands)
 		if err := term.RaiseEpoch(ctx, stands); err != nil {
 			return nil, err
@@ -52,22 +53,26 @@ func (e *Engine) Begin(ctx context.Context, holder sqlfence.Holder) (*Session, e
 // Epoch returns the session's epoch.
 func (s *Session) Epoch() int64 { return s.term.Epoch() }
 
-// install returns the epoch that stands on Redis after ours was offered.
+// install installs an epoch on Redis, or returns the one that stands in its way.
 func (e *Engine) install(ctx context.Context, epoch int64) (int64, error) {
 	reply, err := e.eval(ctx, epochScript, []string{e.keys.Epoch}, formatInt(epoch))
 	if err != nil {
 		return 0, err
 	}
+	if reply == int64(1) {
+		return 0, nil
+	}
 	text, _ := reply.(string)
 	stands, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	if err != nil || stands <= 0 {
 		return 0, fmt.Errorf("flush: the key %s has %q, which is no epoch", e.keys.Epoch, text)
 	}
 	return stands, nil
 }
 
 // run makes passes until ctx ends, or the lease behind work is lost, or the database
-// refuses. Everything else is tried again for ever: marks wait, nothing is lost.
+// refuses the term, or Redis refuses what this process asks, which another one may be
+// allowed. Everything else is tried again for ever: marks wait, nothing is lost.
 func (s *Session) run(ctx, work context.Context) error {
 	e := s.engine
 	for failures := 0; ; {
@@ -76,7 +81,7 @@ func (s *Session) run(ctx, work context.Context) error {
 		switch {
 		case err == nil:
 			failures = 0
-		case errors.Is(err, sqlfence.ErrFenced):
+		case errors.Is(err, sqlfence.ErrFenced), isRefusal(err):
 			return err
 		case work.Err() != nil:
 			return context.Cause(work)
@@ -129,7 +134,8 @@ func (s *Session) step(ctx context.Context) (Stats, error) {
 		return Stats{}, err
 	}
 	b.read = read
-	rows, beaten := order(b.rows, e.routes)
+	order(b.rows, e.routes)
+	rows := b.rows
 	if e.cfg.Trace.Read != nil {
 		e.cfg.Trace.Read(len(marks))
 	}
@@ -147,8 +153,6 @@ func (s *Session) step(ctx context.Context) (Stats, error) {
 			stats.Upserts++
 		}
 	}
-	b.rows = rows
-	b.skips = append(b.skips, beaten...)
 	if err := s.acknowledge(ctx, b, &stats); err != nil {
 		return Stats{}, err
 	}
@@ -226,6 +230,12 @@ func (e *Engine) eval(ctx context.Context, s *script.Script, keys []string, args
 
 func unexpected(reply any) error {
 	return fmt.Errorf("flush: unexpected reply from Redis: %v (%T)", reply, reply)
+}
+
+// isRefusal reports whether Redis has refused a request in a way that waiting can't mend.
+func isRefusal(err error) bool {
+	var reply *lockkeeper.ReplyError
+	return errors.As(err, &reply) && !reply.Transient()
 }
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }

@@ -15,6 +15,7 @@ type SQL struct {
 	fence    *sqlfence.Store
 	dialect  dialect
 	mappings []Mapping
+	guard    func() error
 }
 
 var _ Sink = (*SQL)(nil)
@@ -49,6 +50,11 @@ func NewSQL(db *sql.DB, d sqlfence.Dialect, mappings []Mapping) (*SQL, error) {
 	}
 	return &SQL{db: db, fence: fence, dialect: sqlite{}, mappings: mappings}, nil
 }
+
+// Guard installs a check that is made after every commit, before its marks are taken
+// away: that what was written to is still the database that others find. Its error
+// leaves the marks. Call it before the sink is used.
+func (s *SQL) Guard(check func() error) { s.guard = check }
 
 // Migration returns the SQL that Migrate runs.
 func (s *SQL) Migration() string {
@@ -123,7 +129,7 @@ const epochShift = 40
 // Write implements Term.
 func (t *term) Write(ctx context.Context, number int64, rows []Row) error {
 	version := t.Epoch()<<epochShift | number
-	return t.Claim.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := t.Claim.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, group := range byMapping(rows) {
 			err := t.sink.dialect.apply(ctx, tx, group[0].Mapping, group, version)
 			var newer *newerRowError
@@ -138,6 +144,10 @@ func (t *term) Write(ctx context.Context, number int64, rows []Row) error {
 		}
 		return nil
 	})
+	if err == nil && t.sink.guard != nil {
+		err = t.sink.guard()
+	}
+	return err
 }
 
 // A newerRowError is the error for a row that has a later version than this term's, and

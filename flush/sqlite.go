@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -57,13 +58,13 @@ func (sqlite) apply(ctx context.Context, tx *sql.Tx, m *Mapping, rows []Row, ver
 		args = append(args[:0], rows[i].Key...)
 		if rows[i].Delete {
 			if _, err := remove.ExecContext(ctx, append(args, version)...); err != nil {
-				return err
+				return fmt.Errorf("delete the row with the key %v: %w", rows[i].Key, err)
 			}
 			continue
 		}
 		result, err := upsert.ExecContext(ctx, append(append(args, rows[i].Values...), version)...)
 		if err != nil {
-			return err
+			return fmt.Errorf("set the row with the key %v: %w", rows[i].Key, err)
 		}
 		if n, err := result.RowsAffected(); err != nil || n == 0 {
 			return errors.Join(err, &newerRowError{rows[i].Key, version >> epochShift})

@@ -6,6 +6,9 @@
 -- Returns: what the command returned
 -- Keeps:   every change has a version of its own, and versions grow. The mark comes first: if the command
 --          fails, the key is flushed once too often; the other way round a change would be lost.
+if ARGV[1] ~= 'U' and ARGV[1] ~= 'D' then
+  return redis.error_reply("ERR the first argument of mark is U or D, and nothing was written")
+end
 local t = redis.call('TIME')
 local us = tonumber(t[1]) * 1000000 + tonumber(t[2])
 local version = string.format('%.0f', math.max(us, (tonumber(redis.call('GET', KEYS[4]) or 0) or 0) + 1))

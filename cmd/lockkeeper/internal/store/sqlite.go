@@ -139,3 +139,24 @@ func isBusy(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }
+
+// ErrReplaced is returned by a guard when the database's file is not there any more, or
+// another one has taken its place.
+var ErrReplaced = errors.New("the file was deleted or replaced while it was open; what was written to the old one is lost with it")
+
+// Guard returns a check for flush.SQL.Guard: that the file at the path is still the one
+// that the connections of db have open. Where it is not, they are let go, and the next
+// use of db opens what is there now. The check is for one goroutine at a time.
+func (d Database) Guard(db *sql.DB) func() error {
+	opened, _ := os.Stat(d.path) // nil is no file at all
+	return func() error {
+		now, err := os.Stat(d.path)
+		if err == nil && opened != nil && os.SameFile(opened, now) {
+			return nil
+		}
+		opened = now
+		db.SetMaxIdleConns(0)
+		db.SetMaxIdleConns(sqliteConns)
+		return fmt.Errorf("database %s: %w", d, ErrReplaced)
+	}
+}
