@@ -44,7 +44,7 @@ func (l *Lock) acquire(ctx context.Context, how manner) (*Lease, error) {
 		ctx, cancel = context.WithTimeout(ctx, l.maxWait)
 		defer cancel()
 	}
-	if err := ended(ctx); err != nil {
+	if err := notStarted(ctx); err != nil {
 		return nil, unavailable("acquire", l.name, err)
 	}
 	if !l.c.enter() {

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/lockkeeper/lockkeeper/internal/core"
 	"github.com/lockkeeper/lockkeeper/internal/script"
@@ -104,6 +106,9 @@ func checkLabel(label string) error {
 	if len(label) > 256 {
 		return invalidf("label of %d bytes: at most 256", len(label))
 	}
+	if strings.ContainsFunc(label, unicode.IsControl) {
+		return invalidf("label %q: it is printed, and can't have control characters", label)
+	}
 	return nil
 }
 
@@ -137,6 +142,7 @@ type Client struct {
 	calls   sync.WaitGroup // acquisitions, what is left to do of them, and bodies of Do
 
 	closing chan struct{} // closed when Close begins: waits end
+	ended   chan struct{} // closed when everything has ended
 
 	mu       sync.Mutex
 	closed   bool
@@ -170,6 +176,7 @@ func New(conn Conn, cfg Config) (*Client, error) {
 		asleep:   core.Never,
 		nudge:    make(chan struct{}, 1),
 		closing:  make(chan struct{}),
+		ended:    make(chan struct{}),
 		lines:    make(map[string]*line),
 		listener: newListener(),
 	}, nil
@@ -180,25 +187,30 @@ func New(conn Conn, cfg Config) (*Client, error) {
 // for, and what is held is released. It blocks until that is done and every
 // goroutine of the client has ended, or until ctx ends; then it returns ctx's
 // error, and what could not be released is freed by its TTL. The Conn is left
-// open. A second Close returns nil.
+// open. What Redis does not answer for is left to its TTL, with a line in the log. A
+// second Close waits as well.
 func (c *Client) Close(ctx context.Context) error {
 	leases, first := c.shut()
 	if !first {
-		return nil
+		return c.awaitClose(ctx)
 	}
 	for _, lease := range leases {
 		lease.finish(core.Withdrawn, ErrClosed)
 	}
-	done := make(chan struct{})
 	go func() { // outlives Close only if a body or the server does not answer
-		defer close(done)
+		defer close(c.ended)
 		c.releaseAll(ctx, leases)
 		c.calls.Wait()
 		c.stop()
 		c.flights.Wait()
 	}()
+	return c.awaitClose(ctx)
+}
+
+// awaitClose waits for everything to have ended.
+func (c *Client) awaitClose(ctx context.Context) error {
 	select {
-	case <-done:
+	case <-c.ended:
 		return nil
 	case <-ctx.Done():
 		c.stop()

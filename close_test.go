@@ -364,3 +364,30 @@ func TestCloseBesideEverything(t *testing.T) {
 		}
 	}
 }
+
+// A second Close waits for what the first one could not wait for.
+func TestSecondCloseWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		c, err := lockkeeper.New(newServer().wire(), lockkeeper.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		started, done := make(chan struct{}), time.Time{}
+		go func() {
+			_ = c.Mutex("orders").Do(t.Context(), func(ctx context.Context, _ *lockkeeper.Lease) error {
+				close(started)
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				done = time.Now()
+				return nil
+			})
+		}()
+		<-started
+		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+		defer cancel()
+		wantErr(t, c.Close(ctx), context.DeadlineExceeded)
+		if err := c.Close(t.Context()); err != nil || done.IsZero() {
+			t.Errorf("%v; the work ended at %s", err, done)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package lockkeeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -42,6 +43,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, lease
 			term = lease
 			return lead(ctx, lease)
 		})
+		if term == nil && ctx.Err() != nil {
+			return fmt.Errorf("lockkeeper: election %q: %w", e.lock.name, ended(ctx))
+		}
 		// The lease is asked, not the error: lead may return the loss of another lock.
 		if term == nil || ctx.Err() != nil || !errors.Is(term.Err(), ErrLost) {
 			return err
@@ -55,7 +59,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, lease
 func (e *Election) Leader(ctx context.Context) (Holder, error) {
 	s, err := e.state(ctx)
 	if err == nil && !s.Held {
-		err = ErrNotHeld
+		err = fmt.Errorf("%w: nobody is elected for %q", ErrNotHeld, e.lock.name)
 	}
 	return s.Holder, err
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // valueMark begins every value that Lockkeeper writes: its name and version.
@@ -26,7 +27,11 @@ func (h Holder) String() string {
 	case h.Owner == "":
 		return "nobody"
 	}
-	return h.Label + " (fence " + h.Fence.String() + ")"
+	label := h.Label
+	if strings.ContainsFunc(label, unicode.IsControl) { // another client's, in whatever language
+		label = strconv.Quote(label)
+	}
+	return label + " (fence " + h.Fence.String() + ")"
 }
 
 // parseHolder reads a lock's value: lk1:OWNER:FENCE:SINCE:LABEL. Anything else is

@@ -342,7 +342,7 @@ func TestEndedContext(t *testing.T) {
 			"list":    func() error { return first(h.client.List(ctx, "*")) },
 		} {
 			err := f()
-			if !errors.Is(err, context.Canceled) || !errors.Is(err, lockkeeper.ErrUnavailable) {
+			if !errors.Is(err, context.Canceled) || errors.Is(err, lockkeeper.ErrUnavailable) {
 				t.Errorf("%s: got %v, want context.Canceled", name, err)
 			}
 		}
@@ -350,4 +350,15 @@ func TestEndedContext(t *testing.T) {
 			t.Error("something was sent")
 		}
 	})
+}
+
+func TestLabelWithControlCharacters(t *testing.T) {
+	for _, label := range []string{"a\nb", "\x1b[31m", "a\x00"} {
+		_, err := lockkeeper.New(newServer().wire(), lockkeeper.Config{Label: label})
+		wantErr(t, err, lockkeeper.ErrInvalid)
+	}
+	h := lockkeeper.Holder{Owner: "x", Fence: 1, Label: "a\nb"}
+	if strings.Contains(h.String(), "\n") {
+		t.Errorf("%q is printed as it is", h.Label)
+	}
 }

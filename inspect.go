@@ -3,6 +3,7 @@ package lockkeeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ func (c *Client) states(ctx context.Context, keys []string) ([]State, error) {
 	if c.isClosed() {
 		return nil, ErrClosed
 	}
-	if err := ended(ctx); err != nil {
+	if err := notStarted(ctx); err != nil {
 		return nil, err
 	}
 	reply, err := c.run(ctx, stateScript, c.boundOf(ctx), keys, nil)
@@ -81,6 +82,10 @@ func (c *Client) List(ctx context.Context, match string) iter.Seq2[State, error]
 	return func(yield func(State, error) bool) {
 		if c.isClosed() {
 			yield(State{}, ErrClosed)
+			return
+		}
+		if err := notStarted(ctx); err != nil {
+			yield(State{}, unavailable("list", match, err))
 			return
 		}
 		scanner, ok := c.conn.(Scanner)
@@ -158,7 +163,7 @@ func (c *Client) Break(ctx context.Context, name string, fence Fence) error {
 	case c.isClosed():
 		return ErrClosed
 	}
-	if err := ended(ctx); err != nil {
+	if err := notStarted(ctx); err != nil {
 		return unavailable("break", name, err)
 	}
 	reply, err := c.run(ctx, breakScript, c.boundOf(ctx), []string{keys[0], keys[2]}, []string{fence.String()})
@@ -174,7 +179,7 @@ func (c *Client) Break(ctx context.Context, name string, fence Fence) error {
 	}
 	value, held := v[0].(string)
 	if !held {
-		return ErrNotHeld
+		return fmt.Errorf("%w: nobody holds %q", ErrNotHeld, name)
 	}
 	left := time.Duration(number(v[1])) * time.Millisecond
 	return &HeldError{Name: name, Holder: parseHolder(value), Left: left, Err: errors.New("not by the fence that was named")}

@@ -173,7 +173,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if err := ended(ctx); err != nil {
+	if err := notStarted(ctx); err != nil {
 		return unavailable("extend", l.lock.name, err)
 	}
 	c := l.lock.c

@@ -97,7 +97,9 @@ func (c *Client) Mutex(name string, opts ...Option) *Lock {
 	l.keys, l.err = keysOf(c.cfg.Prefix, name)
 	l.releaseKeys = [2]string{l.keys[0], l.keys[2]}
 	for _, o := range opts {
-		o.apply(l)
+		if o != nil {
+			o.apply(l)
+		}
 	}
 	l.ttl = strconv.FormatInt(l.terms.TTL.Milliseconds(), 10)
 	return l

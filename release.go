@@ -108,7 +108,7 @@ func (l *Lease) RaiseFence(ctx context.Context, seen Fence) error {
 		return err
 	}
 	const op = "raise the fence of"
-	if err := ended(ctx); err != nil {
+	if err := notStarted(ctx); err != nil {
 		return unavailable(op, l.lock.name, err)
 	}
 	c := l.lock.c

@@ -43,7 +43,8 @@ func loadScript(name string) *script.Script {
 func (c *Client) run(ctx context.Context, s *script.Script, bound core.Instant, keys, args []string) (any, error) {
 	r := &request{Context: ctx, deadline: c.clock.deadline(bound)}
 	defer r.free()
-	return s.Run(r, c.conn, &c.dialect, keys, args)
+	reply, err := s.Run(r, c.conn, &c.dialect, keys, args)
+	return reply, r.sift(err)
 }
 
 // A request is the context of one request: the caller's values, and a deadline.
@@ -84,6 +85,25 @@ func (r *request) Err() error {
 		return context.Canceled
 	}
 	return nil
+}
+
+// sift hides a context error that is of the request's own bound: callers ask errors.Is
+// whether it was their context that ended.
+func (r *request) sift(err error) error {
+	if err == nil {
+		return nil
+	}
+	theirs := r.Context.Err()
+	// Their deadline is the request's then, and may be noticed a moment before.
+	if at, ok := r.Context.Deadline(); theirs == nil && ok && !r.deadline.Before(at.Add(-time.Millisecond)) {
+		theirs = context.DeadlineExceeded
+	}
+	for _, own := range []error{context.DeadlineExceeded, context.Canceled} {
+		if own != theirs && errors.Is(err, own) {
+			return fmt.Errorf("no answer in time (%v)", err)
+		}
+	}
+	return err
 }
 
 // free ends the request and stops its timer.
@@ -130,11 +150,29 @@ func unexpected(reply any) error {
 	return fmt.Errorf("unexpected reply %v (%T)", reply, reply)
 }
 
-// unavailable wraps an error of a request. What is no such error stays: nil, and
-// that the client is closed.
+// A notStartedError is a context that had ended before anything was sent: it says
+// nothing about Redis.
+type notStartedError struct{ err error }
+
+func (e *notStartedError) Error() string { return e.err.Error() + ", before anything was sent" }
+func (e *notStartedError) Unwrap() error { return e.err }
+
+// notStarted returns an error if there is no use in sending anything.
+func notStarted(ctx context.Context) error {
+	if err := ended(ctx); err != nil {
+		return &notStartedError{err}
+	}
+	return nil
+}
+
+// unavailable says what could not be done, or returns nil.
 func unavailable(op, name string, err error) error {
-	if err == nil || err == ErrClosed {
+	var unsent *notStartedError
+	switch {
+	case err == nil, errors.Is(err, ErrClosed):
 		return err
+	case errors.As(err, &unsent):
+		return fmt.Errorf("lockkeeper: %s %q: %w", op, name, err)
 	}
 	return &UnavailableError{Op: op, Name: name, Err: err}
 }

@@ -403,3 +403,22 @@ func TestLateExecutionWithoutBound(t *testing.T) {
 	redistest.Until(t, "the request has run", func() bool { return s.exists(t, "{lockkeeper:orders}:lk-fence") })
 	redistest.Until(t, "the key is gone", func() bool { return !s.exists(t, ordersKey) })
 }
+
+// errors.Is asks whose context has ended: the bound of a request is nobody's.
+func TestBoundOfARequestIsNoContextOfTheCaller(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newServer()
+		w := s.wire()
+		c := newClient(t, w, lockkeeper.Config{})
+		w.breaks(hangs)
+		_, err := c.Mutex("orders").Try(context.Background())
+		wantErr(t, err, lockkeeper.ErrUnavailable)
+		wantNotErr(t, err, context.DeadlineExceeded, context.Canceled)
+
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(5*time.Second, cancel)
+		_, err = c.Mutex("orders").Acquire(ctx)
+		wantErr(t, err, lockkeeper.ErrUnavailable, context.Canceled)
+		wantNotErr(t, err, context.DeadlineExceeded)
+	})
+}

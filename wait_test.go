@@ -441,6 +441,7 @@ func TestWaitEndsWithTheCallersCause(t *testing.T) {
 		settled(time.Second)
 		cancel(errWork)
 		wantErr(t, (<-result).err, lockkeeper.ErrHeld, context.Canceled, errWork)
+		synctest.Wait() // the place in the line is given up
 
 		n := p.wire.sent("")
 		_, err := p.lock.Acquire(ctx)
