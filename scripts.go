@@ -100,11 +100,19 @@ func (r *request) sift(err error) error {
 	}
 	for _, own := range []error{context.DeadlineExceeded, context.Canceled} {
 		if own != theirs && errors.Is(err, own) {
-			return fmt.Errorf("no answer in time (%v)", err)
+			return &lateError{err}
 		}
 	}
 	return err
 }
+
+// A lateError is a request that its bound has ended. It is a timeout as package net
+// has it, and hides the context error that it comes from.
+type lateError struct{ err error }
+
+func (e *lateError) Error() string { return "no answer in time (" + e.err.Error() + ")" }
+func (*lateError) Timeout() bool   { return true }
+func (*lateError) Temporary() bool { return true }
 
 // free ends the request and stops its timer.
 func (r *request) free() {

@@ -68,6 +68,8 @@ func TestUsage(t *testing.T) {
 		{args: []string{"flsh"}, want: `unknown command "flsh" of lockkeeper; did you mean flush?`},
 		{args: []string{"xyz"}, want: `unknown command "xyz" of lockkeeper; see lockkeeper --help`},
 		{args: []string{"flush", "rum"}, want: `unknown command "rum" of lockkeeper flush; did you mean run?`},
+		{args: []string{"flush", "chek", "-f", "x"}, want: `unknown command "chek" of lockkeeper flush; did you mean check?`},
+		{args: []string{"flush", "-f", "x"}, want: "unknown shorthand flag"},
 		{args: []string{"--nonsense"}, want: "unknown flag: --nonsense"},
 		{args: []string{"flush", "run", "-x"}, want: "unknown shorthand flag"},
 		{args: []string{"flush", "run"}, want: "which flush? Name its file: lockkeeper flush run -f FILE"},
@@ -199,6 +201,12 @@ func TestMigrate(t *testing.T) {
 		finished(t, command(t, env, "flush", command_, "-f", none)).
 			want(t, exitUnavailable, "", "lockkeeper: database sqlite:/nowhere/x.db: the folder /nowhere does not exist: create it\n")
 	}
+}
+
+func TestDemoWithoutItsDatabase(t *testing.T) {
+	dir := t.TempDir()
+	program(t, "demo", "--db", filepath.Join(dir, "none", "x.db")).want(t, exitUnavailable, "", "does not exist")
+	program(t, "demo", "--db", dir).want(t, exitUnavailable, "", dir)
 }
 
 func TestUnreachable(t *testing.T) {

@@ -83,9 +83,12 @@ func (a *app) demo(c *cobra.Command, f *demoFlags) error {
 	}
 	a.terminal(&o)
 	summary, err := demo.Run(c.Context(), o)
+	var database *demo.DatabaseError
 	switch {
 	case errors.Is(err, demo.ErrUsage):
 		return usageError{err}
+	case errors.As(err, &database):
+		return unavailableError{err}
 	case err != nil:
 		return err
 	}

@@ -144,6 +144,7 @@ func (j *job) open(ctx context.Context) (*sink, error) {
 		_ = db.Close() // the other error is the one to tell
 		return nil, err
 	}
+	s.Guard(j.database.Guard(db))
 	return &sink{SQL: s, db: db}, nil
 }
 

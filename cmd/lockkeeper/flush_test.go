@@ -79,7 +79,7 @@ func TestFlushRun(t *testing.T) {
 	server := redistest.Start(t)
 	players, database := playersFile(t)
 	app := newApplication(t, client(t, server), "", database)
-	for i, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+	for i, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		p := start(t, nil, "flush", "run", "-f", players, "--redis", server.URL(), "--migrate")
 		p.says("term began")
 		for id := range 100 {
@@ -244,6 +244,33 @@ func TestFlushStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	status().want(t, exitOK, "active  a holder that is not Lockkeeper, without a TTL\n", "")
+}
+
+func TestForeignHolder(t *testing.T) {
+	server := redistest.Start(t)
+	players, _ := playersFile(t)
+	rdb := client(t, server)
+	if err := rdb.Set(background(t), lockKey, "foo", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nil, "flush", "run", "-f", players, "--migrate", "--redis", server.URL())
+	p.says("held by something that is not Lockkeeper")
+	p.says(lockKey)
+	if err := rdb.Del(background(t), lockKey).Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.says("term began")
+	p.signal(syscall.SIGTERM)
+}
+
+func TestSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		1518999999: "1.519", 1519 * time.Millisecond: "1.519", 0: "0", 400 * time.Microsecond: "0", -1: "-1", -time.Millisecond: "-1",
+	} {
+		if got := fmt.Sprint(seconds(d)); got != want {
+			t.Errorf("%d ns: %s, want %s", d, got, want)
+		}
+	}
 }
 
 // TestPrefix: the prefix is that of every key, and can be nothing.

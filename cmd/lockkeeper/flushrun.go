@@ -32,7 +32,7 @@ Start as many as you like: when the active one ends, the next one goes on at onc
 it dies, after the TTL of its lock. What it may still want to write then, the database
 refuses.
 
-SIGINT or SIGTERM finishes the batch that is on its way, gives the lock to the next one
+SIGINT, SIGTERM or SIGHUP finishes the batch that is on its way, gives the lock to the next one
 and ends with exit code 0. While Redis or the database can't be reached it waits, and
 says so; changes are kept in Redis.`,
 		Example: `  lockkeeper flush run -f players.yaml
@@ -77,6 +77,7 @@ func (a *app) flushRun(ctx context.Context, j *job, migrate bool) error {
 		return err
 	}
 	a.log.Info("started; stands by until it is elected", "job", j.Job, "redis", server.address, "database", j.database)
+	a.warnOfForeign(ctx, locks, j)
 	err = engine.Run(ctx, locks)
 	stopped := ctx.Err() != nil
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -89,6 +90,23 @@ func (a *app) flushRun(ctx context.Context, j *job, migrate bool) error {
 		return nil
 	}
 	return server.explain(err)
+}
+
+// warnOfForeign says so when the lock is held by something else, which may never give it
+// back. Whether Redis answers at all is told by others.
+func (a *app) warnOfForeign(ctx context.Context, locks *lockkeeper.Client, j *job) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	lock, err := locks.Inspect(ctx, flush.LockName(j.Job))
+	if err != nil || !lock.Holder.Foreign {
+		return
+	}
+	left := "no TTL: it stays until somebody deletes the key"
+	if lock.Left >= 0 {
+		left = lock.Left.String()
+	}
+	a.log.Warn("the lock is held by something that is not Lockkeeper; waiting for it to be free",
+		"job", j.Job, "key", a.prefix+flush.LockName(j.Job), "left", left)
 }
 
 func (a *app) engineConfig(j *job) flush.Config {
@@ -180,7 +198,7 @@ func newJobStatus(job string, waiting flush.Status, lock lockkeeper.State) *jobS
 	s := &jobStatus{
 		Job:           job,
 		Dirty:         waiting.Dirty,
-		OldestSeconds: waiting.Oldest.Round(time.Millisecond).Seconds(),
+		OldestSeconds: seconds(waiting.Oldest),
 		Parked:        waiting.Parked,
 		Epoch:         waiting.Epoch,
 	}
@@ -189,13 +207,21 @@ func newJobStatus(job string, waiting flush.Status, lock lockkeeper.State) *jobS
 			Label:        lock.Holder.Label,
 			Fence:        lock.Holder.Fence.String(),
 			Since:        lock.Holder.Since.UTC(),
-			LeaseSeconds: lock.Left.Seconds(),
+			LeaseSeconds: seconds(lock.Left),
 		}
 		if lock.Holder.Foreign {
 			s.Active.Label = lock.Holder.String()
 		}
 	}
 	return s
+}
+
+// seconds returns a time in seconds with three decimals; any negative one is -1.
+func seconds(d time.Duration) float64 {
+	if d < 0 {
+		return -1
+	}
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
 }
 
 // print shows it to people.

@@ -76,7 +76,15 @@ Exit codes:
 		SilenceUsage:      true,
 		PersistentPreRunE: a.setUp,
 	})
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		// The flags of a command that is misspelt are not known: tell the cause.
+		if args := c.Flags().Args(); len(args) > 0 && c.HasSubCommands() {
+			if unknown := c.ValidateArgs(args); unknown != nil {
+				err = unknown
+			}
+		}
+		return usageError{err}
+	})
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.Var(&a.redis, "redis", "Redis: redis://[user[:password]@]host[:port][/db], rediss:// for TLS, unix:///socket")

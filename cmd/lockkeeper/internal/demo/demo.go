@@ -106,10 +106,26 @@ func (s *stage) connectRedis(ctx context.Context) error {
 	return nil
 }
 
+// redisName names the server in a sentence.
+func (s *stage) redisName() string {
+	if s.embedded != nil {
+		return "the embedded Redis"
+	}
+	return "Redis at " + s.redis
+}
+
+// A DatabaseError is that the database can't be opened.
+type DatabaseError struct{ Err error }
+
+func (e *DatabaseError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what the database said.
+func (e *DatabaseError) Unwrap() error { return e.Err }
+
 func (s *stage) connectDB(ctx context.Context) error {
 	db, dialect, err := store.Open(ctx, "sqlite:"+s.dbPath)
 	if err != nil {
-		return err
+		return &DatabaseError{err}
 	}
 	s.db = db
 	mappings := []flush.Mapping{s.mapping}
@@ -161,6 +177,7 @@ func (s *stage) play(ctx context.Context) (*Summary, error) {
 		fleet:  fleet,
 		board:  newBoard(fleet.names()),
 		writer: newWriter(producer, s.prefix, s.data, s.options.Rate),
+		pulse:  newPulse(func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() }),
 	}
 	return show.run(ctx)
 }
@@ -171,10 +188,12 @@ type show struct {
 	fleet  *fleet
 	board  *board
 	writer *writer
+	pulse  *pulse
 }
 
 // run runs all parts until the time is up and the faults have had their effects, then
-// drains and compares.
+// drains and compares. A show that is ended before has proved nothing, and says only
+// that: what is not flushed yet is not lost.
 func (s *show) run(ctx context.Context) (*Summary, error) {
 	events := make(chan struct{})
 	go func() { // ends when fleet.stop closes the events
@@ -187,34 +206,66 @@ func (s *show) run(ctx context.Context) (*Summary, error) {
 	var parts sync.WaitGroup
 	watching, blind := context.WithCancel(context.WithoutCancel(ctx))
 	parts.Go(func() { screen.run(watching) })
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	parts.Go(func() { s.pulse.run(watching, func() { end(&silenceError{s.redisName()}) }) })
 
 	sum := &Summary{Redis: s.redis, Database: s.dbPath}
 	sum.fail(s.perform(ctx))
-	sum.fail(s.drain(ctx, sum))
+	if halted(ctx) == nil {
+		sum.fail(s.drain(ctx, sum))
+	}
 
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
 	sum.fail(s.fleet.stop(stopping))
 	<-events
+
+	var c *Comparison
+	if halted(ctx) == nil {
+		var err error
+		c, err = compare(ctx, s.rdb, s.db, s.prefix, &s.mapping)
+		sum.fail(err)
+	}
+	reason := halted(ctx)
 	blind()
 	parts.Wait()
-
-	c, err := compare(context.WithoutCancel(ctx), s.rdb, s.db, s.prefix, &s.mapping)
-	sum.fail(err)
-	sum.finish(s, c)
-	if !s.options.Keep {
-		sum.fail(s.clean(context.WithoutCancel(ctx)))
+	if reason != nil {
+		sum.Failures, c = []string{reason.Error()}, nil
 	}
+	s.leave(ctx, sum, reason)
+	sum.finish(s, c, reason != nil)
 	return sum, nil
+}
+
+// leave deletes this run's keys, or says what stays behind.
+func (s *show) leave(ctx context.Context, sum *Summary, reason error) {
+	const keys = "keys in Redis: %s:* and %s*"
+	lock := lockkeeper.DefaultPrefix + flush.LockName(s.job)
+	if s.options.Keep {
+		sum.left("the database is %s; the workers' logs are in %s", s.dbPath, s.dir)
+		if s.embedded == nil {
+			sum.left(keys, s.prefix, lock)
+		}
+		return
+	}
+	cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+	defer cancel()
+	if err := s.clean(cleaning); err != nil {
+		if reason == nil {
+			sum.fail(err)
+		}
+		sum.left(keys, s.prefix, lock)
+	}
 }
 
 // perform writes and makes the faults.
 func (s *show) perform(ctx context.Context) error {
 	total := time.Duration(s.options.Seconds * float64(time.Second))
-	writing, stop := context.WithCancel(ctx)
+	enough, stop := context.WithCancel(ctx)
 	defer stop()
 	var writer sync.WaitGroup
-	writer.Go(func() { s.writer.run(writing) })
+	writer.Go(func() { s.writer.run(ctx, enough) })
 	d := &director{board: s.board, fleet: s.fleet, ttl: s.options.TTL, total: total}
 	err := d.run(ctx)
 	if err == nil {
@@ -223,23 +274,35 @@ func (s *show) perform(ctx context.Context) error {
 	}
 	stop()
 	writer.Wait()
-	s.board.tell("the writer stops; what is left is flushed")
+	if reason := halted(ctx); reason != nil {
+		s.board.tell("the show ends: %s", reason)
+	} else {
+		s.board.tell("the writer stops; what is left is flushed")
+	}
 	return err
 }
 
 // drain waits until no key is dirty.
 func (s *show) drain(ctx context.Context, sum *Summary) error {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	const most = time.Minute
+	start, dirty := time.Now(), -1
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for {
 		status, err := s.engine.Status(ctx)
+		if err == nil {
+			dirty = status.Dirty
+		}
 		if err == nil && status.Dirty == 0 {
-			sum.DrainMS, sum.Parked = millis(time.Since(start)), status.Parked
+			sum.drained, sum.DrainMS, sum.Parked = true, millis(time.Since(start)), status.Parked
 			return nil
 		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("%d keys were not flushed: %w", status.Dirty, errors.Join(err, context.Cause(ctx)))
+		switch {
+		case ctx.Err() == nil:
+		case dirty < 0:
+			return fmt.Errorf("it is not known what was not flushed: no answer to that in %s: %w", most, err)
+		default:
+			return fmt.Errorf("%d keys were not flushed %s after the last write", dirty, most)
 		}
 		pause(ctx, 20*time.Millisecond)
 	}

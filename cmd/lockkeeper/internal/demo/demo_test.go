@@ -163,6 +163,16 @@ func TestDemoWithInput(t *testing.T) {
 	if _, err := os.Stat(db); err != nil {
 		t.Errorf("--keep: %v", err)
 	}
+	var text strings.Builder
+	s.Print(&text)
+	_, logs, told := strings.Cut(text.String(), "left        the database is "+db+"; the workers' logs are in ")
+	if logs = strings.TrimSpace(logs); !told {
+		t.Errorf("--keep does not say where:\n%s", text.String())
+	} else if _, err := os.Stat(filepath.Join(logs, "worker-1.log")); err != nil {
+		t.Error(err)
+	} else {
+		_ = os.RemoveAll(logs)
+	}
 	o.Input = ""
 	if _, err := demo.Run(t.Context(), o); !errors.Is(err, demo.ErrUsage) {
 		t.Errorf("a database with rows of another run: got %v; want ErrUsage", err)
@@ -186,11 +196,54 @@ func TestDemoInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.OK || len(s.Failures) == 0 {
-		t.Error("an interrupted show is OK")
-	}
+	wantNothingProved(t, s, "interrupted; nothing was proved")
 	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("it took %s to end", took)
+	}
+}
+
+// wantNothingProved wants one failure, and no word of a comparison that was not made.
+func wantNothingProved(t *testing.T, s *demo.Summary, failure string) {
+	t.Helper()
+	var b strings.Builder
+	s.Print(&b)
+	if s.OK || len(s.Failures) != 1 || s.Failures[0] != failure {
+		t.Errorf("OK %t, failures %q; want only %q", s.OK, s.Failures, failure)
+	}
+	if text := b.String(); !strings.Contains(text, "not compared") || strings.Contains(text, "differences") {
+		t.Errorf("the summary is\n%s", text)
+	}
+}
+
+func TestDemoWithoutItsRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for 10 s")
+	}
+	server := redistest.Start(t)
+	screen := &syncBuffer{}
+	o := options(t, screen)
+	o.Seconds, o.Redis = 60, &redis.Options{Addr: server.Addr()}
+	var gone time.Time
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		for !strings.Contains(screen.String(), "is active") && t.Context().Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		gone = time.Now()
+		server.Kill()
+	}()
+	s, err := demo.Run(t.Context(), o)
+	<-killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNothingProved(t, s, "Redis at "+server.Addr()+" has not answered for 10 s; nothing was proved")
+	if took := time.Since(gone); took > 25*time.Second {
+		t.Errorf("it ended %s after its Redis", took)
+	}
+	if !strings.Contains(screen.String(), "Redis at "+server.Addr()+" DOES NOT ANSWER, for ") {
+		t.Errorf("the screen does not say so:\n%s", screen)
 	}
 }
 

@@ -105,6 +105,9 @@ func (p *process) kill() error { return p.cmd.Process.Kill() }
 // back. It waits for them, and kills them when ctx ends.
 func (f *fleet) stop(ctx context.Context) error {
 	for _, p := range f.processes {
+		// One that was stopped could not end, nor one that is told not to hear of its loss.
+		_ = resume(p.cmd.Process)
+		_ = p.tell(cmdNeverMind)
 		_ = p.stdin.Close()
 	}
 	kill := context.AfterFunc(ctx, f.killAll)

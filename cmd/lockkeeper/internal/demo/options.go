@@ -76,6 +76,10 @@ func serverOf(o *redis.Options) server {
 
 func (s *server) client() *redis.Client {
 	o := &redis.Options{Network: s.Network, Addr: s.Addr, Username: s.Username, Password: s.Password, DB: s.DB}
+	// A server that is gone must hold nothing up for long: all parts try again themselves.
+	o.ContextTimeoutEnabled = true
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = 3*time.Second, 3*time.Second, 3*time.Second
+	o.MaxRetries, o.DialerRetries = 1, 1
 	if s.TLS {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.TLSName}
 	}

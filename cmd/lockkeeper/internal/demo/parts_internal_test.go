@@ -1,7 +1,9 @@
 package demo
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -167,7 +169,7 @@ func TestSummaryIsNotOKWithoutItsFaults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, cmp, sum := good()
 			c.spoil(s, cmp, sum)
-			sum.finish(s, cmp)
+			sum.finish(s, cmp, false)
 			if sum.OK != c.ok {
 				t.Errorf("OK %t, failures %v", sum.OK, sum.Failures)
 			}
@@ -189,6 +191,40 @@ func TestBoardMeasuresGaps(t *testing.T) {
 	}
 	if got := b.takeover[0]; got.GapMS != 250 || got.Cause != "stopped" || got.From != "a" || got.To != "b" || got.Epoch != 2 {
 		t.Errorf("takeover %+v", got)
+	}
+}
+
+func TestPulse(t *testing.T) {
+	answers := []error{nil, errors.New("gone"), nil, errors.New("gone")}
+	asked := 0
+	p := newPulse(func(context.Context) error {
+		err := answers[min(asked, len(answers)-1)]
+		asked++
+		return err
+	})
+	p.most = 500 * time.Millisecond
+	ended := false
+	p.run(t.Context(), func() { ended = true })
+	if silent, err := p.silence(); !ended || asked < 5 || silent < p.most || err == nil {
+		t.Errorf("ended %t after %d requests, silent for %s: %v", ended, asked, silent, err)
+	}
+	p.heard(nil)
+	if silent, err := p.silence(); silent != 0 || err != nil {
+		t.Errorf("it answers again: %s, %v", silent, err)
+	}
+}
+
+func TestWhatIsNotKnownIsNotShown(t *testing.T) {
+	b := newBoard([]string{"a"})
+	s := &screen{show: &show{stage: &stage{redis: "host:1", options: &Options{Width: func() int { return 80 }}}, board: b, writer: &writer{}}}
+	r := reading{err: errors.New("refused"), silent: 3200 * time.Millisecond, rows: 7}
+	const want = "Redis at host:1 DOES NOT ANSWER, for 3.2 s (refused)"
+	line, frame := s.line(r), strings.Join(s.lines(r), "\n")
+	if !strings.HasPrefix(line, want) || !strings.Contains(line, "backlog not known, 7 rows") || strings.Contains(line, "nobody") {
+		t.Errorf("line %q", line)
+	}
+	if !strings.Contains(frame, "  backlog    not known: "+want) {
+		t.Errorf("frame:\n%s", frame)
 	}
 }
 

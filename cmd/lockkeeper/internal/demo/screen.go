@@ -24,7 +24,8 @@ type reading struct {
 	oldest time.Duration
 	rows   int
 	left   time.Duration
-	err    error
+	err    error         // why dirty, oldest and left are not known
+	silent time.Duration // Redis has not answered for that long
 }
 
 // run draws until ctx ends, and once more then.
@@ -52,12 +53,15 @@ func (s *screen) read() reading {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var r reading
+	r.rows, _ = s.show.rows(ctx) // first: a Redis that is silent takes all of the time
 	status, err := s.show.engine.Status(ctx)
 	r.dirty, r.oldest, r.err = status.Dirty, status.Oldest, err
 	if lock, err := s.show.locks.Inspect(ctx, flush.LockName(s.show.job)); err == nil && lock.Held {
 		r.left = lock.Left
 	}
-	r.rows, _ = s.show.rows(ctx)
+	if silent, err := s.show.pulse.silence(); err != nil {
+		r.silent, r.err = silent, err
+	}
 	return r
 }
 
@@ -90,8 +94,20 @@ func (s *screen) line(r reading) string {
 		who = fmt.Sprintf("%s active for %.1f s (epoch %d, lease %.1f s left)",
 			b.active, time.Since(w.since).Seconds(), w.epoch, r.left.Seconds())
 	}
-	return fmt.Sprintf("%s, backlog %d (oldest %.2f s), %d rows, %d takeovers, %d stale writes refused",
-		who, r.dirty, r.oldest.Seconds(), r.rows, len(b.takeover), b.refused)
+	backlog := fmt.Sprintf("backlog %d (oldest %.2f s)", r.dirty, r.oldest.Seconds())
+	if r.err != nil { // what is active then is not known either
+		who, backlog = s.trouble(r), "backlog not known"
+	}
+	return fmt.Sprintf("%s, %s, %d rows, %d takeovers, %d stale writes refused",
+		who, backlog, r.rows, len(b.takeover), b.refused)
+}
+
+// trouble says what Redis does not do.
+func (s *screen) trouble(r reading) string {
+	if r.silent == 0 {
+		return fmt.Sprintf("%s did not say its state (%v)", s.show.redisName(), r.err)
+	}
+	return fmt.Sprintf("%s DOES NOT ANSWER, for %.1f s (%v)", s.show.redisName(), r.silent.Seconds(), r.err)
 }
 
 // newsShown is how many lines of news a frame has.
@@ -124,8 +140,12 @@ func (s *screen) lines(r reading) []string {
 		lines = append(lines, s.worker(name, b.workers[name], r))
 	}
 	writer := s.show.writer
+	backlog := fmt.Sprintf("%d keys, oldest unflushed change %.2f s", r.dirty, r.oldest.Seconds())
+	if r.err != nil {
+		backlog = "not known: " + s.trouble(r)
+	}
 	lines = append(lines, "",
-		fmt.Sprintf("  backlog    %d keys, oldest unflushed change %.2f s", r.dirty, r.oldest.Seconds()),
+		"  backlog    "+backlog,
 		fmt.Sprintf("  writer     %d sets, %d deletes", writer.sets.Load(), writer.deletes.Load()),
 		fmt.Sprintf("  database   %d rows, %d upserts, %d deletes in %d batches", r.rows, b.flushed.Upserts, b.flushed.Deletes, b.batches),
 		fmt.Sprintf("  takeovers  %s", gaps(b.takeover)),
@@ -142,7 +162,7 @@ func (s *screen) lines(r reading) []string {
 
 func (s *screen) worker(name string, w *role, r reading) string {
 	line := fmt.Sprintf("  %-10s %-12s for %5.1f s", name, w.what, time.Since(w.since).Seconds())
-	if w.what == "active" {
+	if w.what == "active" && r.err == nil {
 		line += fmt.Sprintf("   epoch %d   lease %.1f s left of %s", w.epoch, r.left.Seconds(), s.show.options.TTL)
 	}
 	return line
@@ -174,7 +194,7 @@ func (s *screen) paint(line string) string {
 	color := ""
 	switch {
 	case !s.show.options.Color:
-	case strings.Contains(line, "REFUSED"), strings.Contains(line, "KILLED"), strings.Contains(line, " killed  "):
+	case strings.Contains(line, "REFUSED"), strings.Contains(line, "DOES NOT ANSWER"), strings.Contains(line, "KILLED"), strings.Contains(line, " killed  "):
 		color = "\x1b[31m"
 	case strings.Contains(line, " active "), strings.Contains(line, "took over"):
 		color = "\x1b[32m"

@@ -28,19 +28,20 @@ func newWriter(p *flush.Producer, prefix string, d *dataset, rate int) *writer {
 }
 
 // run writes everything once, as fast as it can, and then changes at its rate until
-// ctx ends; then it writes everything back if the dataset says so.
-func (w *writer) run(ctx context.Context) {
+// enough ends; then it writes everything back if the dataset says so, unless ctx, which
+// enough comes from, has ended as well.
+func (w *writer) run(ctx, enough context.Context) {
 	for i := range w.data.records {
-		if ctx.Err() != nil {
+		if enough.Err() != nil {
 			break
 		}
-		w.create(ctx, i)
+		w.create(enough, i)
 	}
-	w.churn(ctx)
+	w.churn(enough)
 	if !w.data.restore {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for i := range w.data.records {
 		w.remove(ctx, i) // with the fields that a change has added
