@@ -186,6 +186,7 @@ func TestExtendFails(t *testing.T) {
 		err := h.lease.Extend(ctx, time.Minute)
 		wantTook(t, h.start, 50*ms)
 		wantErr(t, err, lockkeeper.ErrUnavailable, context.DeadlineExceeded)
+		<-ctx.Done() // which is at the same instant
 		n := h.wire.sent("")
 		err = h.lease.Extend(ctx, time.Minute)
 		wantErr(t, err, context.DeadlineExceeded)
