@@ -55,6 +55,7 @@ func (s *syncBuffer) String() string {
 func options(t *testing.T, screen *syncBuffer) demo.Options {
 	t.Helper()
 	t.Setenv(workerEnv, "1")
+	t.Setenv("TMPDIR", t.TempDir()) // --keep leaves its folder
 	return demo.Options{
 		Seconds:    3,
 		Workers:    3,
