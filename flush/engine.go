@@ -58,7 +58,8 @@ type Stats struct {
 	Changed int `json:"changed"` // keys that changed again meanwhile, and stay marked
 }
 
-func (s *Stats) add(o Stats) {
+// Add counts o as well.
+func (s *Stats) Add(o Stats) {
 	s.Keys += o.Keys
 	s.Upserts += o.Upserts
 	s.Deletes += o.Deletes

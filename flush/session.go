@@ -109,7 +109,7 @@ func (s *Session) pass(ctx, work context.Context) (Stats, error) {
 	var total Stats
 	for ctx.Err() == nil {
 		stats, err := s.step(work)
-		total.add(stats)
+		total.Add(stats)
 		if err != nil {
 			return total, err
 		}

@@ -153,19 +153,9 @@ func (s *Store) claimOnce(ctx context.Context, resource string, fence lockkeeper
 			return err
 		}
 		f := int64(fence)
-		if _, err := tx.ExecContext(ctx, s.sql.claim, f, f, owner, resource, f, f, owner); err != nil {
-			return err
-		}
-		// Read it back instead of counting rows: drivers differ in what they count.
-		row, err := readRow(ctx, tx, s.sql.read, resource)
-		if err != nil {
-			return err
-		}
-		if row.Fence != fence || row.Owner != owner {
-			return c.fenced(row)
-		}
+		row, err := c.standing(ctx, tx, s.sql.claim, f, f, owner, resource, f, f, owner)
 		c.epoch.Store(row.Epoch)
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, wrap("claim", resource, err)
@@ -225,17 +215,27 @@ func (c *Claim) Epoch() int64 { return c.epoch.Load() }
 // the shortest time when it is last. The transaction must be rolled back after any
 // error.
 func (c *Claim) Check(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, c.store.sql.check, c.resource, int64(c.fence), c.owner); err != nil {
+	if _, err := c.standing(ctx, tx, c.store.sql.check, c.resource, int64(c.fence), c.owner); err != nil {
 		return wrap("check the claim of", c.resource, err)
+	}
+	return nil
+}
+
+// standing runs a statement that takes the lock of the resource's row, and returns the
+// row if it has exactly this claim's pair then. The row is read back instead of counting
+// what the statement has changed: drivers differ in what they count.
+func (c *Claim) standing(ctx context.Context, tx *sql.Tx, statement string, args ...any) (Row, error) {
+	if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
+		return Row{}, err
 	}
 	row, err := readRow(ctx, tx, c.store.sql.read, c.resource)
 	if err != nil {
-		return wrap("check the claim of", c.resource, err)
+		return Row{}, err
 	}
 	if row.Fence != c.fence || row.Owner != c.owner {
-		return c.fenced(row)
+		return Row{}, &FencedError{Resource: c.resource, Fence: c.fence, Owner: c.owner, Current: row}
 	}
-	return nil
+	return row, nil
 }
 
 // Write runs f in one transaction with Check as its last statement, and commits. An
@@ -261,28 +261,14 @@ func (c *Claim) Write(ctx context.Context, f func(ctx context.Context, tx *sql.T
 // that has seen a larger one, because the database was restored from a backup. It
 // returns an error that matches ErrFenced if a newer claim stands.
 func (c *Claim) RaiseEpoch(ctx context.Context, seen int64) error {
-	var raised int64
-	err := c.store.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, c.store.sql.raise, seen, c.resource, int64(c.fence), c.owner); err != nil {
-			return err
-		}
-		row, err := readRow(ctx, tx, c.store.sql.read, c.resource)
-		if err != nil {
-			return err
-		}
-		if row.Fence != c.fence || row.Owner != c.owner {
-			return c.fenced(row)
-		}
-		raised = row.Epoch
-		return nil
+	var raised Row
+	err := c.store.inTx(ctx, func(tx *sql.Tx) (err error) {
+		raised, err = c.standing(ctx, tx, c.store.sql.raise, seen, c.resource, int64(c.fence), c.owner)
+		return err
 	})
 	if err != nil {
 		return wrap("raise the epoch of", c.resource, err)
 	}
-	c.epoch.Store(raised)
+	c.epoch.Store(raised.Epoch)
 	return nil
-}
-
-func (c *Claim) fenced(current Row) error {
-	return &FencedError{Resource: c.resource, Fence: c.fence, Owner: c.owner, Current: current}
 }

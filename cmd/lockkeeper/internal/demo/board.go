@@ -99,7 +99,7 @@ func (b *board) take(r report) {
 			b.begin(w, r)
 		case wrote:
 			b.batches++
-			add(&b.flushed, r.Stats)
+			b.flushed.Add(r.Stats)
 		case freezing:
 			w.set("stopped", r)
 			b.out("stopped", r.worker.name, r.at)
@@ -147,15 +147,6 @@ func (b *board) say(at time.Time, format string, args ...any) {
 
 func (b *board) tell(format string, args ...any) {
 	b.change(func() { b.say(time.Now(), format, args...) })
-}
-
-func add(s *flush.Stats, o flush.Stats) {
-	s.Keys += o.Keys
-	s.Upserts += o.Upserts
-	s.Deletes += o.Deletes
-	s.Parked += o.Parked
-	s.Missing += o.Missing
-	s.Changed += o.Changed
 }
 
 func millis(d time.Duration) float64 {
