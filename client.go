@@ -2,6 +2,7 @@ package lockkeeper
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,9 @@ import (
 const (
 	DefaultPrefix = "lockkeeper:"
 	DefaultTTL    = 10 * time.Second
+
+	// DefaultMaxQueue bounds how many wait for one name.
+	DefaultMaxQueue = 10_000
 
 	// NoPrefix, as Config.Prefix, makes the lock's key its name and nothing else,
 	// so that plain clients can share it: SET name value NX PX ttl.
@@ -53,6 +57,14 @@ type Config struct {
 	// host/pid. At most 256 bytes.
 	Label string
 
+	// MaxQueue is how many may wait for one name: places in the line on the server, of
+	// which each waiting process has one, and calls in the line of one process. One more
+	// gets an error that matches ErrQueueFull. 0 is DefaultMaxQueue.
+	MaxQueue int
+
+	// Trace is told what the client does. nil costs nothing.
+	Trace *Trace
+
 	// Logger hears of what no caller hears of: a background release that failed,
 	// a subscription that is refused. nil logs nothing.
 	Logger *slog.Logger
@@ -79,6 +91,12 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.MaxQueue == 0 {
+		cfg.MaxQueue = DefaultMaxQueue
+	}
+	if cfg.MaxQueue < 0 {
+		return cfg, invalidf("max queue %d: it can't be negative", cfg.MaxQueue)
 	}
 	if err := checkTTL(cfg.TTL); err != nil {
 		return cfg, err
@@ -130,7 +148,7 @@ type Client struct {
 	cfg     Config
 	clock   *clock
 	dialect script.Dialect
-	channel string // where the server wakes this client
+	id      string // begins each owner, and ends the name of the channel that it listens on
 
 	// server is the server's clock in microseconds at the origin of ours, at
 	// the most; 0 while it is not known.
@@ -141,8 +159,9 @@ type Client struct {
 	flights sync.WaitGroup // goroutines of this client
 	calls   sync.WaitGroup // acquisitions, what is left to do of them, and bodies of Do
 
-	closing chan struct{} // closed when Close begins: waits end
-	ended   chan struct{} // closed when everything has ended
+	ended chan struct{} // closed when everything has ended
+
+	late atomic.Uint64 // wake-ups of the keeper that were late
 
 	mu       sync.Mutex
 	closed   bool
@@ -167,18 +186,16 @@ func New(conn Conn, cfg Config) (*Client, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Client{
-		conn:     conn,
-		cfg:      cfg,
-		clock:    newClock(conn),
-		channel:  cfg.Prefix + "wake:" + newToken(),
-		ctx:      ctx,
-		cancel:   cancel,
-		asleep:   core.Never,
-		nudge:    make(chan struct{}, 1),
-		closing:  make(chan struct{}),
-		ended:    make(chan struct{}),
-		lines:    make(map[string]*line),
-		listener: newListener(),
+		conn:   conn,
+		cfg:    cfg,
+		clock:  newClock(conn),
+		id:     rand.Text()[:13],
+		ctx:    ctx,
+		cancel: cancel,
+		asleep: core.Never,
+		nudge:  make(chan struct{}, 1),
+		ended:  make(chan struct{}),
+		lines:  make(map[string]*line),
 	}, nil
 }
 
@@ -195,7 +212,7 @@ func (c *Client) Close(ctx context.Context) error {
 		return c.awaitClose(ctx)
 	}
 	for _, lease := range leases {
-		lease.finish(core.Withdrawn, ErrClosed)
+		lease.finish(ErrClosed)
 	}
 	go func() { // outlives Close only if a body or the server does not answer
 		defer close(c.ended)
@@ -226,10 +243,15 @@ func (c *Client) shut() (leases []*Lease, first bool) {
 		return nil, false
 	}
 	c.closed = true
-	close(c.closing)
+	now := c.clock.now()
+	for _, ln := range c.lines {
+		ln.carry(now, ln.core.Close())
+		ln.fail(func(*Lock) error { return ErrClosed })
+	}
 	for _, l := range c.keeper.Leases() {
-		lease := l.Holder.(*Lease)
-		lease.released = !lease.body // by releaseAll
+		lease := l.Holder.(*hold).turn
+		lease.released = lease.released || !lease.body // by releaseAll
+		c.keeper.Drop(l)
 		leases = append(leases, lease)
 	}
 	return leases, true
@@ -255,7 +277,7 @@ func (c *Client) releaseAll(ctx context.Context, leases []*Lease) {
 		few <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-few }()
-			if err := lease.giveBack(ctx, c.clock.now()); errors.Is(err, ErrUnavailable) {
+			if err := lease.hold.giveBack(ctx, lease, c.clock.now(), nil); errors.Is(err, ErrUnavailable) {
 				c.cfg.Logger.Warn("lock not released at close; its TTL frees it", "error", err)
 			}
 		})
@@ -290,6 +312,11 @@ func (c *Client) enter() bool {
 func (c *Client) follow(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.follows(f)
+}
+
+// follows is follow with the mutex held.
+func (c *Client) follows(f func()) bool {
 	c.calls.Add(1)
 	started := c.start(func() {
 		defer c.calls.Done()

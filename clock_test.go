@@ -30,7 +30,7 @@ type grantor struct{ fence atomic.Int64 }
 
 func (g *grantor) EvalSha(_ context.Context, _ string, keys, args []string) (any, error) {
 	switch {
-	case len(keys) == 3:
+	case len(keys) == 4 && len(args) > 2:
 		return strconv.FormatInt(g.fence.Add(1), 10), nil
 	case len(args) == 2*len(keys):
 		out := make([]any, len(keys))
@@ -189,7 +189,7 @@ func TestBoundContextDoesNotWaitForTheKeeper(t *testing.T) {
 		_, lease, ctx := suspended(t)
 		c := lease.lock.c
 		c.mu.Lock()
-		c.keeper.Drop(&lease.core)
+		c.keeper.Drop(&lease.hold.core.Lease)
 		lease.err = lease.lostError(core.Expired)
 		c.mu.Unlock()
 		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrLost) {

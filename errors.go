@@ -18,6 +18,10 @@ var (
 	// Acquire when the wait has ended. The error is a *HeldError.
 	ErrHeld = errors.New("lockkeeper: held by another")
 
+	// ErrQueueFull is returned by Acquire when too many wait already, see
+	// Config.MaxQueue. The error is a *HeldError and matches ErrHeld as well.
+	ErrQueueFull = errors.New("lockkeeper: the waiting line is full")
+
 	// ErrLost is returned, and is the cause of the work's context, when a lease
 	// ended before it was released. The error is a *LostError.
 	ErrLost = errors.New("lockkeeper: lease lost")

@@ -135,9 +135,9 @@ func (c *Client) yieldPage(ctx context.Context, keys []string, yield func(State,
 	return true
 }
 
-// isDerived reports whether a key is a counter or a line.
+// isDerived reports whether a key is one that belongs to a lock beside its own.
 func isDerived(key string) bool {
-	return strings.HasSuffix(key, fenceSuffix) || strings.HasSuffix(key, lineSuffix)
+	return strings.HasSuffix(key, fenceSuffix) || strings.HasSuffix(key, lineSuffix) || strings.HasSuffix(key, placeSuffix)
 }
 
 // escapeGlob makes a pattern that matches s and nothing else.
@@ -166,7 +166,7 @@ func (c *Client) Break(ctx context.Context, name string, fence Fence) error {
 	if err := notStarted(ctx); err != nil {
 		return unavailable("break", name, err)
 	}
-	reply, err := c.run(ctx, breakScript, c.boundOf(ctx), []string{keys[0], keys[2]}, []string{fence.String()})
+	reply, err := c.run(ctx, breakScript, c.boundOf(ctx), keys[:], []string{fence.String()})
 	if err != nil {
 		return unavailable("break", name, err)
 	}

@@ -10,29 +10,20 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/core"
 )
 
-// maxBatch is how many renewals share a request: few enough that the server is
-// not held up for more than about half a millisecond.
-const maxBatch = 128
-
-// hold starts keeping a lease, unless the client was closed meanwhile.
-func (c *Client) hold(l *Lease, now core.Instant) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.keeper.Hold(&l.core)
-	if !c.keeping {
-		c.keeping = c.start(c.keep)
-	}
+// keep starts keeping a lease. c.mu must be held.
+func (c *Client) keep(l *core.Lease, now core.Instant) {
+	c.keeper.Hold(l)
 	c.hurry(now)
-	return true
 }
 
 // hurry wakes the keeper if it would sleep for too long. Taking a lock that is
 // released again at once must not cost a wake-up. c.mu must be held.
 func (c *Client) hurry(now core.Instant) {
-	if c.keeper.Wake(now) >= c.asleep {
+	wake := c.keeper.Wake(now)
+	if !c.keeping && wake != core.Never {
+		c.keeping = c.start(c.watch)
+	}
+	if wake >= c.asleep {
 		return
 	}
 	select {
@@ -41,22 +32,28 @@ func (c *Client) hurry(now core.Instant) {
 	}
 }
 
-// keep is the keeper: it ends leases whose belief is over and sends renewals. It
-// never waits for the network, so no call can delay a loss.
-func (c *Client) keep() {
+// watch is the keeper's goroutine: it ends leases whose belief is over, sends renewals,
+// and makes lines ask when they are due. It never waits for the network, so no call can
+// delay a loss.
+func (c *Client) watch() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
 		now := c.clock.now()
+		late := now.Sub(c.asleep)
 		renew, ended := c.keeper.Tick(now)
+		for due := c.keeper.DueLine(now); due != nil; due = c.keeper.DueLine(now) {
+			due.Of.(*line).carry(now, due.Resume())
+		}
 		c.asleep = c.keeper.Wake(now)
 		c.mu.Unlock()
 
 		for _, l := range ended {
-			l.Holder.(*Lease).finish(l.End(), nil)
+			l.Holder.(*hold).lose(l.End(), now)
 		}
 		c.renewAll(renew)
+		c.noteLate(late)
 
 		sleep := time.Hour
 		if c.asleep != core.Never {
@@ -72,6 +69,24 @@ func (c *Client) keep() {
 	}
 }
 
+// lateFrom is from when on a wake-up of the keeper counts as late. Leases have more
+// to spare than that; it is a sign of a process that gets too little of its CPUs.
+const lateFrom = 50 * time.Millisecond
+
+// noteLate counts a wake-up that came late.
+func (c *Client) noteLate(by time.Duration) {
+	if by < lateFrom {
+		return
+	}
+	n := c.late.Add(1)
+	if n&(n-1) == 0 { // the first, the second, the fourth, ...
+		c.cfg.Logger.Warn("the keeper was woken late: this process gets too little CPU, or was stopped", "by", by, "times", n)
+	}
+	if trace := c.cfg.Trace; trace != nil && trace.Late != nil {
+		trace.Late(by)
+	}
+}
+
 // renewAll sends the renewals, many in a request, each request in a goroutine
 // that Close joins. Only leases of one TTL share a request: it is given up after a
 // part of it, which must not be too soon for some or too late for others.
@@ -82,7 +97,7 @@ func (c *Client) renewAll(leases []*core.Lease) {
 	slices.SortStableFunc(leases, func(a, b *core.Lease) int { return cmp.Compare(ttl(a), ttl(b)) })
 	for len(leases) > 0 {
 		n := 1
-		for n < min(len(leases), maxBatch) && ttl(leases[n]) == ttl(leases[0]) {
+		for n < min(len(leases), core.Batch) && ttl(leases[n]) == ttl(leases[0]) {
 			n++
 		}
 		batch := leases[:n]
@@ -100,9 +115,9 @@ func (c *Client) renew(ctx context.Context, batch []*core.Lease) error {
 	bound := sent
 	c.mu.Lock()
 	for _, l := range batch {
-		lease := l.Holder.(*Lease)
-		keys = append(keys, lease.lock.keys[0])
-		args = append(args, lease.mine, strconv.FormatInt(l.Terms().TTL.Milliseconds(), 10))
+		h := l.Holder.(*hold)
+		keys = append(keys, h.lock.keys[0])
+		args = append(args, h.core.Owner, strconv.FormatInt(l.Terms().TTL.Milliseconds(), 10))
 		bound = max(bound, l.Bound(sent))
 	}
 	c.mu.Unlock()
@@ -119,7 +134,10 @@ func (c *Client) renew(ctx context.Context, batch []*core.Lease) error {
 		if err == nil {
 			outcome = outcomes[i]
 		}
-		l.Holder.(*Lease).renewed(sent, now, outcome, err)
+		l.Holder.(*hold).renewed(sent, now, outcome, err)
+	}
+	if trace := c.cfg.Trace; trace != nil && trace.Renew != nil {
+		trace.Renew(RenewTrace{Leases: len(batch), Took: now.Sub(sent), Err: err})
 	}
 	return err
 }
@@ -146,15 +164,15 @@ func renewOutcomes(reply any, n int) ([]core.Outcome, error) {
 }
 
 // renewed takes in what became of one renewal.
-func (l *Lease) renewed(sent, now core.Instant, outcome core.Outcome, err error) {
-	c := l.lock.c
+func (h *hold) renewed(sent, now core.Instant, outcome core.Outcome, err error) {
+	c := h.lock.c
 	c.mu.Lock()
-	l.renewErr = err
-	end := c.keeper.Renewal(&l.core, sent, now, outcome)
+	h.renewErr = err
+	end := c.keeper.Renewal(&h.core.Lease, sent, now, outcome)
 	c.hurry(now)
 	c.mu.Unlock()
 	if end == core.Expired || end == core.Taken || end == core.HeldMost {
-		l.finish(end, nil)
+		h.lose(end, now)
 	}
 }
 
@@ -178,9 +196,11 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	}
 	c := l.lock.c
 	c.mu.Lock()
-	c.keeper.Change(&l.core, core.Terms{TTL: ttl, Margin: c.cfg.margin(ttl)})
+	h := l.hold.core
+	h.Kind.Terms = core.Terms{TTL: ttl, Margin: c.cfg.margin(ttl)}
+	c.keeper.Change(&h.Lease, h.Kind.Terms)
 	c.mu.Unlock()
-	err := c.renew(ctx, []*core.Lease{&l.core})
+	err := c.renew(ctx, []*core.Lease{&h.Lease})
 	if lost := l.Err(); lost != nil {
 		return lost
 	}

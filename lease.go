@@ -4,25 +4,59 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/core"
 )
 
+// A hold is the lock in the hands of this process. Its calls take turns with it, each
+// with a Lease of its own. Guarded by the client's mutex.
+type hold struct {
+	core     *core.Hold
+	line     *line // nil if it is none's
+	lock     *Lock // whose key it is
+	turn     *Lease
+	renewErr error // of the last renewal, if that failed
+}
+
+// start makes a hold of what the machine has got.
+func (h *hold) start(ln *line, l *Lock) {
+	h.line, h.lock = ln, l
+	h.core.Lease.Holder = h
+}
+
+// give begins a turn: that of a call, which is told. c.mu must be held.
+func (c *Client) give(h *hold, a *call, now core.Instant) {
+	first := h.turn == nil
+	l := &a.turn
+	*l = Lease{lock: a.lock, hold: h, body: a.body, turn: h.core.Turns(), began: now}
+	l.fence.Store(h.core.Fence())
+	h.turn = l
+	if first {
+		h.core.Lease.Limit(now, a.lock.maxHold)
+		c.keep(&h.core.Lease, now)
+	} else {
+		c.keeper.Limit(&h.core.Lease, now, a.lock.maxHold)
+	}
+	a.lease = l
+	a.tell()
+}
+
 // A Lease is one hold of a lock. The client renews it until it is released or
 // lost. All methods are safe for concurrent use.
 type Lease struct {
 	lock  *Lock
-	mine  string // how the lock's value begins while it is ours
+	hold  *hold
 	fence atomic.Uint64
 	body  bool // a Do or Election.Run releases it
+	turn  int  // how many calls of this process had the hold before
+	began core.Instant
 
 	// Guarded by the client's mutex.
-	core     core.Lease
 	err      error // why it is over
 	released bool  // Release was called
-	renewErr error // of the last renewal, if that failed
 	done     chan struct{}
 	bound    map[*boundContext]struct{}
 }
@@ -30,9 +64,17 @@ type Lease struct {
 // Name returns the lock's name.
 func (l *Lease) Name() string { return l.lock.name }
 
-// Owner returns the hold's own random token, which the lock's value on the server
-// carries.
-func (l *Lease) Owner() string { return l.mine[len(valueMark) : len(l.mine)-1] }
+// Owner returns the hold's own random token. The lock's value on the server carries
+// it, and, where the calls of a process pass the lock on among themselves, that of the
+// first of them: the owners of the others are the same with a number behind it.
+func (l *Lease) Owner() string {
+	mine := l.hold.core.Owner
+	owner := mine[len(valueMark) : len(mine)-1]
+	if l.turn == 0 {
+		return owner
+	}
+	return owner + "." + strconv.Itoa(l.turn)
+}
 
 // Fence returns the hold's number: larger than that of every earlier hold of the
 // name. It changes only by RaiseFence.
@@ -44,7 +86,7 @@ func (l *Lease) Deadline() time.Time {
 	c := l.lock.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.clock.at(l.core.Until())
+	return c.clock.at(l.hold.core.Lease.Until())
 }
 
 // Done returns a channel that is closed when the lease is over: lost or released.
@@ -70,26 +112,41 @@ func (l *Lease) Err() error { return l.errAt(l.lock.c.clock.now()) }
 func (l *Lease) errAt(now core.Instant) error {
 	c := l.lock.c
 	c.mu.Lock()
-	if l.err == nil && c.keeper.Expire(&l.core, now) {
+	h := l.hold
+	if l.err == nil && c.keeper.Expire(&h.core.Lease, now) {
 		c.mu.Unlock()
-		return l.finish(l.core.End(), nil)
+		h.lose(h.core.Lease.End(), now)
+		c.mu.Lock()
 	}
 	defer c.mu.Unlock()
 	return l.err
 }
 
-// finish ends the lease for this process, once: its channel, its contexts. It
-// returns why the lease is over. err is the reason when the machine has none.
-func (l *Lease) finish(end core.End, err error) error {
+// lose ends a hold before its time. The present turn is lost, and who waits for the
+// next one has to ask the server.
+func (h *hold) lose(end core.End, now core.Instant) {
+	c := h.lock.c
+	c.mu.Lock()
+	c.keeper.Drop(&h.core.Lease)
+	l := h.turn
+	err := l.lostError(end)
+	if h.line != nil {
+		h.line.carry(now, h.line.core.Lost(now, h.core))
+	}
+	c.mu.Unlock()
+	if l.finish(err) == err {
+		l.traceLoss(err)
+	}
+}
+
+// finish ends the turn for this process, once: its channel, its contexts. It
+// returns why it is over.
+func (l *Lease) finish(err error) error {
 	c := l.lock.c
 	c.mu.Lock()
 	if l.err != nil {
 		defer c.mu.Unlock()
 		return l.err
-	}
-	c.keeper.Drop(&l.core)
-	if err == nil {
-		err = l.lostError(end)
 	}
 	l.err = err
 	if l.done != nil {
@@ -113,7 +170,7 @@ func (l *Lease) lostError(end core.End) error {
 		e.Reason = fmt.Sprintf("held for %s, the most that was asked for", l.lock.maxHold)
 	default:
 		e.Reason = "no renewal was answered in time"
-		e.Err = l.renewErr
+		e.Err = l.hold.renewErr
 	}
 	return e
 }

@@ -13,16 +13,16 @@ import (
 // A Lock describes what to hold. It has no state, costs nothing on the server,
 // and is safe for concurrent use; one that is used often is worth keeping.
 type Lock struct {
-	c           *Client
-	name        string
-	keys        [3]string // lock, fence counter, line
-	releaseKeys [2]string // lock, line
-	terms       core.Terms
-	ttl         string // terms.TTL in ms, as the scripts take it
-	label       string
-	maxWait     time.Duration
-	maxHold     time.Duration
-	err         error // what is wrong with it; told by its first use
+	c       *Client
+	name    string
+	keys    [4]string // lock, fence counter, line, places
+	kind    core.Kind
+	ttl     string // kind.Terms.TTL in ms, as the scripts take it
+	label   string
+	places  [4]string // how the scripts are told about a place, see placeOf
+	maxWait time.Duration
+	maxHold time.Duration
+	err     error // what is wrong with it; told by its first use
 }
 
 // An Option changes one lock.
@@ -37,7 +37,7 @@ func (f option) apply(l *Lock) { f(l) }
 func WithTTL(ttl time.Duration) Option {
 	return option(func(l *Lock) {
 		l.fail(checkTTL(ttl))
-		l.terms = core.Terms{TTL: ttl, Margin: l.c.cfg.margin(ttl)}
+		l.kind.Terms = core.Terms{TTL: ttl, Margin: l.c.cfg.margin(ttl)}
 	})
 }
 
@@ -91,17 +91,18 @@ func (c *Client) Mutex(name string, opts ...Option) *Lock {
 	l := &Lock{
 		c:     c,
 		name:  name,
-		terms: core.Terms{TTL: c.cfg.TTL, Margin: c.cfg.margin(c.cfg.TTL)},
+		kind:  core.Kind{Terms: core.Terms{TTL: c.cfg.TTL, Margin: c.cfg.margin(c.cfg.TTL)}},
 		label: c.cfg.Label,
 	}
 	l.keys, l.err = keysOf(c.cfg.Prefix, name)
-	l.releaseKeys = [2]string{l.keys[0], l.keys[2]}
 	for _, o := range opts {
 		if o != nil {
 			o.apply(l)
 		}
 	}
-	l.ttl = strconv.FormatInt(l.terms.TTL.Milliseconds(), 10)
+	l.kind.Label = l.label
+	l.ttl = strconv.FormatInt(l.kind.Terms.TTL.Milliseconds(), 10)
+	l.describePlaces()
 	return l
 }
 
@@ -110,33 +111,34 @@ func (c *Client) Mutex(name string, opts ...Option) *Lock {
 const (
 	fenceSuffix = ":lk-fence"
 	lineSuffix  = ":lk-line"
+	placeSuffix = ":lk-places"
 )
 
 // keysOf returns the keys of a name, all in one cluster slot: the lock, its fence
-// counter, its line.
-func keysOf(prefix, name string) (keys [3]string, err error) {
+// counter, its line, and the places there.
+func keysOf(prefix, name string) (keys [4]string, err error) {
 	key := prefix + name
 	switch {
 	case name == "":
 		return keys, invalidf("empty name")
 	case len(key) > maxNameBytes:
 		return keys, invalidf("name of %d bytes with its prefix: at most %d", len(key), maxNameBytes)
-	case strings.HasSuffix(key, fenceSuffix) || strings.HasSuffix(key, lineSuffix):
-		return keys, invalidf("name %q: names that end in %s or %s are reserved", name, fenceSuffix, lineSuffix)
+	case isDerived(key):
+		return keys, invalidf("name %q: names that end in %s, %s or %s are reserved", name, fenceSuffix, lineSuffix, placeSuffix)
 	case strings.ContainsAny(key, "{}") && !hasHashTag(key):
 		return keys, invalidf("name %q: braces must form a hash tag, as in \"{user:7}:cart\"", name)
 	}
-	fenceKey, lineKey := derive(key)
-	return [3]string{key, fenceKey, lineKey}, nil
+	return derive(key), nil
 }
 
-// derive returns the other keys of a lock's key. A key without a hash tag becomes
-// the tag of the derived ones; with one, a suffix does not change the slot.
-func derive(key string) (fence, line string) {
+// derive returns all keys of a lock's key. A key without a hash tag becomes the tag of
+// the derived ones; with one, a suffix does not change the slot.
+func derive(key string) [4]string {
+	tag := key
 	if !hasHashTag(key) {
-		key = "{" + key + "}"
+		tag = "{" + key + "}"
 	}
-	return key + fenceSuffix, key + lineSuffix
+	return [4]string{key, tag + fenceSuffix, tag + lineSuffix, tag + placeSuffix}
 }
 
 // hasHashTag reports whether Redis Cluster hashes only a part of the key: what is
@@ -199,5 +201,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lease *Lease
 	return lease.run(ctx, fn)
 }
 
-// newToken returns a token that nobody guesses: 130 random bits.
-func newToken() string { return rand.Text() }
+// newOwner returns a new owner as the lock's value begins with it: the client's id, a
+// dot, and 130 random bits.
+func (c *Client) newOwner() string {
+	return valueMark + c.id + "." + rand.Text() + ":"
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/core"
@@ -21,41 +22,85 @@ var errReleased = fmt.Errorf("%w: the lease was released", ErrNotHeld)
 //
 // The error matches ErrLost if the lease was lost before. A second Release does
 // nothing; it returns nil, or the loss.
+//
+// Where other calls of this client wait for the lock, the next of them has it when
+// Release returns, without a word to the server; now and then, and when other
+// processes wait, it is theirs.
 func (l *Lease) Release(ctx context.Context) error {
-	c := l.lock.c
-	now := c.clock.now()
-	err := l.errAt(now)
-	if err == nil {
-		err = l.finish(core.Withdrawn, errReleased)
-	}
-	c.mu.Lock()
-	first := !l.released
-	l.released = true
-	lost := errors.Is(err, ErrLost)
-	if first && lost {
-		// Belief ends before the key does: free it for the others if it is there.
-		c.start(func() { _, _, _ = l.lock.deleteOwned(c.ctx, l.mine, c.clock.now().Add(time.Second)) })
-	}
-	c.mu.Unlock()
-	switch {
-	case lost:
+	trace := l.lock.c.cfg.Trace
+	if trace == nil || trace.Release == nil {
+		_, err := l.release(ctx)
 		return err
-	case !first:
-		return nil
 	}
-	return l.giveBack(ctx, now)
+	start := time.Now()
+	passed, err := l.release(ctx)
+	trace.Release(ReleaseTrace{Lease: l, Passed: passed, Took: time.Since(start), Err: err})
+	return err
 }
 
-// giveBack does what the release machine says.
-func (l *Lease) giveBack(ctx context.Context, now core.Instant) error {
+func (l *Lease) release(ctx context.Context) (passed bool, err error) {
 	c := l.lock.c
-	machine := core.NewRelease(l.core.Until())
+	now := c.clock.now()
+	if err = l.errAt(now); err == nil {
+		err = l.finish(errReleased)
+	}
+	h := l.hold
+	c.mu.Lock()
+	if l.released {
+		c.mu.Unlock()
+		if errors.Is(err, ErrLost) {
+			return false, err
+		}
+		return false, nil
+	}
+	l.released = true
+	if end := h.core.Lease.End(); end != core.NotEnded && end != core.Withdrawn {
+		if err == errReleased { // it has ended in the meantime
+			err = l.lostError(end)
+			l.err = err
+		}
+		// Belief ends before the key does: free it for the others if it is there.
+		c.undoes(h.lock, h.core.Owner, h.core.Loose)
+		c.mu.Unlock()
+		return false, err
+	}
+	if h.line == nil || c.closed {
+		c.keeper.Drop(&h.core.Lease)
+		c.mu.Unlock()
+		return false, h.giveBack(ctx, l, now, nil)
+	}
+	ln := h.line
+	next, again := ln.core.Done(now)
+	if next != nil {
+		c.give(h, next.Call.(*call), now)
+		c.mu.Unlock()
+		return true, nil
+	}
+	c.keeper.Drop(&h.core.Lease)
+	var q *question
+	if again {
+		asked := ln.question(now, false, h.core.Lease.Until())
+		q = &asked
+	}
+	c.mu.Unlock()
+	return false, h.giveBack(ctx, l, now, q)
+}
+
+// giveBack does what the release machine says. The first request may carry a question,
+// which is for the next turn of this process.
+func (h *hold) giveBack(ctx context.Context, l *Lease, now core.Instant, q *question) error {
+	c := h.lock.c
+	defer h.undoLoose()
+	machine := core.NewRelease(h.core.Lease.Until())
 	step := machine.Start(now)
 	var last error
-	for {
+	for first := true; ; first = false {
 		switch step.Do {
 		case core.Send:
-			deleted, _, err := l.lock.deleteOwned(ctx, l.mine, step.Until)
+			if !first {
+				q = nil
+			}
+			deleted, err := h.send(ctx, q, step.Until, first)
 			if err == nil {
 				step = machine.Done(deleted)
 				continue
@@ -76,6 +121,72 @@ func (l *Lease) giveBack(ctx context.Context, now core.Instant) error {
 		default:
 			return unavailable("release", l.lock.name, last)
 		}
+	}
+}
+
+// send sends one release. The line learns what came of the first.
+func (h *hold) send(ctx context.Context, q *question, bound core.Instant, first bool) (deleted bool, err error) {
+	c := h.lock.c
+	args := []string{h.core.Owner, "", "", "", "", "", "", ""}
+	n := 2
+	if used := h.core.Used(); used > 0 {
+		args[1] = Fence(used).String()
+	}
+	if q != nil {
+		bound = min(bound, q.Bound)
+		copy(args[2:], []string{q.Owner, q.lock.ttl, q.lock.label, strconv.FormatInt(q.notAfter, 10), q.lock.placeOf(q.hears, true)})
+		if n = 7; q.since != 0 {
+			args[7], n = strconv.FormatInt(q.since, 10), 8
+		}
+	}
+	reply, err := c.run(ctx, releaseScript, bound, h.lock.keys[:], args[:n])
+	now := c.clock.now()
+	r, held, rerr := core.Reply{Answer: core.NoAnswer}, (*HeldError)(nil), err
+	switch v := reply.(type) {
+	case int64:
+		deleted, r.Answer = v == 1, core.Late
+	case []any:
+		// A time alone: it was not ours.
+		if r.Answer = core.Late; len(v) > 1 && q != nil {
+			deleted = true
+			r, held, rerr = q.read(reply)
+		}
+	case nil:
+		if err != nil {
+			r = troubled(err)
+		}
+	default:
+		err = unexpected(reply)
+	}
+	if first && h.line != nil {
+		c.mu.Lock()
+		h.line.gave(now, h, q, r, held, rerr)
+		c.mu.Unlock()
+	}
+	return deleted, err
+}
+
+// gave takes in what came of the first request that released a hold.
+func (ln *line) gave(now core.Instant, h *hold, q *question, r core.Reply, held *HeldError, err error) {
+	var asked core.Question
+	if q != nil {
+		asked = q.Question
+	}
+	move := ln.core.Gave(now, h.core.Owner, asked, r)
+	if held != nil || err != nil {
+		ln.held, ln.err = held, err
+	}
+	ln.carry(now, move)
+}
+
+// undoLoose takes back what requests of the hold's owner may still do, which nobody
+// has answered.
+func (h *hold) undoLoose() {
+	c := h.lock.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.core.Loose.Count > 0 {
+		c.undoes(h.lock, h.core.Owner, h.core.Loose)
 	}
 }
 
@@ -113,30 +224,24 @@ func (l *Lease) RaiseFence(ctx context.Context, seen Fence) error {
 	}
 	c := l.lock.c
 	c.mu.Lock()
-	bound := l.core.Bound(c.clock.now())
+	bound := l.hold.core.Lease.Bound(c.clock.now())
 	c.mu.Unlock()
 	keys := []string{l.lock.keys[0], l.lock.keys[1]}
-	reply, err := c.run(ctx, raiseScript, min(bound, c.deadlineOf(ctx)), keys, []string{l.mine, seen.String()})
+	reply, err := c.run(ctx, raiseScript, min(bound, c.deadlineOf(ctx)), keys, []string{l.hold.core.Owner, seen.String()})
 	if err != nil {
 		return unavailable(op, l.lock.name, err)
 	}
 	fence := number(reply)
 	switch {
 	case reply == int64(0):
-		return l.finish(core.Taken, l.lostError(core.Taken))
+		l.hold.lose(core.Taken, c.clock.now())
+		return l.Err()
 	case fence <= 0:
 		return unavailable(op, l.lock.name, unexpected(reply))
 	}
-	l.raise(uint64(fence))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.hold.core.Raise(uint64(fence))
+	l.fence.Store(l.hold.core.Fence())
 	return nil
-}
-
-// raise takes in a new fence, unless a call beside this one got a larger one.
-func (l *Lease) raise(fence uint64) {
-	for {
-		now := l.fence.Load()
-		if fence <= now || l.fence.CompareAndSwap(now, fence) {
-			return
-		}
-	}
 }

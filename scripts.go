@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,17 +24,25 @@ var (
 	renewScript   = loadScript("renew")
 	raiseScript   = loadScript("raise")
 	breakScript   = loadScript("break")
-	leaveScript   = loadScript("leave")
 	stateScript   = loadScript("state")
 )
 
-// loadScript reads an embedded file; it can't fail for the names above.
+// loadScript reads an embedded file and puts the parts in that it includes; it can't
+// fail for the names above.
 func loadScript(name string) *script.Script {
+	text := luaFile(name)
+	for _, part := range []string{"join", "handoff"} {
+		text = strings.Replace(text, "-- include: "+part+".lua\n", luaFile(part), 1)
+	}
+	return script.New(text)
+}
+
+func luaFile(name string) string {
 	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
 	if err != nil {
 		panic(err)
 	}
-	return script.New(string(text))
+	return string(text)
 }
 
 // run runs a script with a request of its own, given up at bound. The caller's

@@ -32,8 +32,8 @@ type pair struct {
 	log    []string
 }
 
-// channels are who may wait. Nobody is subscribed to the last two.
-var channels = []string{"wake:a", "wake:b", "wake:dead", "wake:gone"}
+// channels are those of clients that listen.
+var channels = []string{"wake:a", "wake:b"}
 
 // A twin is a real server for many pairs, one after the other.
 type twin struct {
@@ -48,7 +48,7 @@ func newTwin(tb testing.TB) *twin {
 	tb.Cleanup(w.conn.Close)
 	ctx, cancel := context.WithCancel(context.Background())
 	tb.Cleanup(cancel)
-	for _, channel := range channels[:2] {
+	for _, channel := range channels {
 		ready := make(chan struct{}, 1)
 		go func() {
 			_ = w.conn.Listen(ctx, channel, func() { ready <- struct{}{} }, func(key string) { w.told <- channel + " " + key })
@@ -70,7 +70,7 @@ func newPair(t *testing.T, w *twin) *pair {
 	if _, err := w.conn.Do(t.Context(), "FLUSHALL"); err != nil {
 		t.Fatal(err)
 	}
-	for _, channel := range channels[:2] {
+	for _, channel := range channels {
 		ready := make(chan struct{})
 		go func() {
 			_ = p.model.Listen(t.Context(), channel, func() { close(ready) }, func(key string) { p.told[1] <- channel + " " + key })
@@ -110,8 +110,10 @@ func (p *pair) learn(i int, key, script string, reply any) {
 			p.fences[i][key] = v
 		}
 	case []any:
-		if script == "acquire" && len(v) == 2 && v[0] != "late" {
-			p.fences[i][key] = v[0].(string)
+		if len(v) == 2 && v[0] != "late" || len(v) == 4 && v[0] != "held" && (script == "acquire" || script == "release") {
+			if fence, ok := v[0].(string); ok {
+				p.fences[i][key] = fence
+			}
 		}
 	}
 }
@@ -176,7 +178,17 @@ func (p *pair) compare() {
 			}
 			return reply
 		}
-		if reply("TYPE", key) == "zset" {
+		if reply("TYPE", key) == "hash" {
+			fields, theirs := reply("HGETALL", key).([]any), p.model.Places(key)
+			for i := 0; i < len(fields); i += 2 {
+				if owner := fields[i].(string); !alike(fields[i+1], theirs[owner]) {
+					p.fail("place %s of %s is %q on the server, %q in the model", owner, key, fields[i+1], theirs[owner])
+				}
+			}
+			if len(fields) != 2*len(theirs) {
+				p.fail("%s has %v on the server, %v in the model", key, fields, theirs)
+			}
+		} else if reply("TYPE", key) == "zset" {
 			var members []string
 			for _, member := range reply("ZRANGE", key, "0", "-1").([]any) {
 				members = append(members, member.(string))
@@ -202,7 +214,7 @@ func (p *pair) compareWakeUps() {
 	for i := range got {
 		got[i] = make(map[string][]string)
 	}
-	for _, channel := range channels[:2] {
+	for _, channel := range channels {
 		if _, err := p.real.Do(p.t.Context(), "PUBLISH", channel, "end"); err != nil {
 			p.t.Fatal(err)
 		}
@@ -217,7 +229,10 @@ func (p *pair) compareWakeUps() {
 			}
 		}
 	}
-	if !maps.EqualFunc(got[0], got[1], slices.Equal[[]string]) {
+	same := func(a, b []string) bool {
+		return slices.EqualFunc(a, b, func(a, b string) bool { return alike(a, b) })
+	}
+	if !maps.EqualFunc(got[0], got[1], same) {
 		p.fail("the server woke %q, the model %q", got[0], got[1])
 	}
 }
@@ -241,11 +256,14 @@ func (p *pair) play(moves []byte) {
 }
 
 var (
-	locks  = []string{"lock:1", "lock:2"}
-	owners = []string{"x", "y", "z"}
+	locks = []string{"lock:1", "lock:2"}
+	// Of two clients that listen, and of some that nobody hears, or who never listen.
+	owners = []string{"a.1", "a.2", "b.1", "b.2", "gone.1", "gone.2", "x"}
+	places = []string{"100000:200000:0:1:wake:", "100000:200000:0:1:wake:", "100000:200000:0:0:wake:", "0:200000:0:1:wake:", "100000:200000:2:1:wake:"}
+	sinces = []string{"1000", "2000", "9000000000000000"}
 	ttls   = []string{"100000", "200000", "300000"}
 	// values of foreign clients, and some that look like ours
-	values = []string{"", "x", "lk1:x:0:0:y", "lk1:x:5:6", "lk1:x:5:6:label", "lk1::5:6:y", "lk1:x:05:6:y", "lk1:x"}
+	values = []string{"", "x", "lk1:a.9:5:6:y", "lk1:x:0:0:y", "lk1:x:5:6", "lk1:x:5:6:label", "lk1::5:6:y", "lk1:x:05:6:y", "lk1:x"}
 	// what may stand in a counter: nothing, behind and ahead of the clock, broken
 	counters = []string{"", "5", "3999999999999999", "4000000000000000", "99999999999999999999", "nonsense"}
 	seen     = []string{"5", "4000000000000000", "1000"}
@@ -258,15 +276,30 @@ func both(args ...string) [2][]string { return [2][]string{args, args} }
 func (p *pair) move(next func(n int) int) {
 	p.t.Helper()
 	lock := pick(next, locks)
-	counter, line := "{"+lock+"}:lk-fence", "{"+lock+"}:lk-line"
+	tag := "{" + lock + "}:lk-"
+	counter, line, place := tag+"fence", tag+"line", tag+"places"
+	keys := []string{lock, counter, line, place}
 	mine := func() string { return "lk1:" + pick(next, owners) + ":" }
-	switch next(14) {
+	bound := func() string {
+		return pick(next, []string{"0", "1", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)})
+	}
+	waits := func() []string {
+		return append([]string{pick(next, places)}, pick(next, sinces))[:1+next(2)]
+	}
+	switch next(16) {
 	case 0, 1, 11, 12, 13:
-		notAfter := pick(next, []string{"0", "1", strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)})
-		channel := pick(next, append([]string{""}, channels...))
-		p.run("acquire", []string{lock, counter, line}, both(mine(), pick(next, ttls), "label", notAfter, channel))
-	case 2:
-		p.run("release", []string{lock, line}, both(mine()))
+		args := []string{mine(), pick(next, ttls), "label", bound()}
+		if next(4) > 0 {
+			args = append(args, waits()...)
+		}
+		p.run("acquire", keys, both(args...))
+	case 2, 6, 14, 15:
+		args := []string{mine(), pick(next, []string{"", "", "4000000000000100"})}
+		if next(2) > 0 {
+			args = append(args, mine(), pick(next, ttls), "again", bound())
+			args = append(args, waits()...)
+		}
+		p.run("release", keys, both(args...))
 	case 3:
 		p.run("renew", locks, both(mine(), pick(next, ttls), mine(), pick(next, ttls)))
 	case 4:
@@ -279,9 +312,7 @@ func (p *pair) move(next func(n int) int) {
 		if args[0][0] == "" || args[1][0] == "" || next(3) == 0 {
 			args = both("5")
 		}
-		p.run("break", []string{lock, line}, args)
-	case 6:
-		p.run("leave", []string{lock, line}, both(pick(next, channels)))
+		p.run("break", keys, args)
 	case 7:
 		p.run("state", locks, both())
 	case 8:
@@ -292,9 +323,9 @@ func (p *pair) move(next func(n int) int) {
 		value := pick(next, counters)
 		p.do(func(m *lockkeepertest.Memory) { m.Set(counter, value, 0) }, "SET", counter, value)
 	case 10:
-		key := pick(next, []string{lock, counter, line})
-		if next(4) == 0 {
-			p.do(func(m *lockkeepertest.Memory) { m.Set(line, "not a line", 0) }, "SET", line, "not a line")
+		key := pick(next, keys)
+		if wrong := pick(next, []string{line, place}); next(6) == 0 {
+			p.do(func(m *lockkeepertest.Memory) { m.Set(wrong, "something else", 0) }, "SET", wrong, "something else")
 			return
 		}
 		p.do(func(m *lockkeepertest.Memory) { m.Del(key) }, "DEL", key)

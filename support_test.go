@@ -24,18 +24,25 @@ const ms = time.Millisecond
 // today.
 var sources = sync.OnceValue(func() map[string]string {
 	all := make(map[string]string)
-	for _, name := range []string{"acquire", "release", "renew", "raise", "break", "leave", "state"} {
-		text, err := os.ReadFile("lua/" + name + ".lua")
-		if err != nil {
-			panic(err)
+	for _, name := range []string{"acquire", "release", "renew", "raise", "break", "state"} {
+		read := func(name string) string {
+			text, err := os.ReadFile("lua/" + name + ".lua")
+			if err != nil {
+				panic(err)
+			}
+			return string(text)
 		}
-		_, rest, _ := strings.Cut(string(text), "-- flags:")
+		text := read(name)
+		for _, part := range []string{"join", "handoff"} {
+			text = strings.Replace(text, "-- include: "+part+".lua\n", read(part), 1)
+		}
+		_, rest, _ := strings.Cut(text, "-- flags:")
 		flags, _, _ := strings.Cut(rest, "\n")
 		header := "#!lua"
 		if flags = strings.TrimSpace(flags); flags != "" {
 			header += " flags=" + flags
 		}
-		all[name] = header + "\n" + string(text)
+		all[name] = header + "\n" + text
 	}
 	return all
 })
@@ -46,10 +53,14 @@ type server struct{ *lockkeepertest.Memory }
 // newServer returns an empty server that knows the scripts.
 func newServer() *server {
 	s := &server{lockkeepertest.NewMemory()}
-	keys := []string{"a", "b", "c"}
-	for _, src := range sources() {
+	keys := []string{"a", "b", "c", "d"}
+	args := map[string][]string{"acquire": {"lk1:x:", "1", "x", "0"}, "renew": make([]string, 8)}
+	for name, src := range sources() {
+		if args[name] == nil {
+			args[name] = []string{"lk1:x:", ""}
+		}
 		// What it answers is of no interest; the server knows it from then on.
-		_, _ = s.Eval(context.Background(), src, keys, []string{"x", "1", "x", "0", "", "1"})
+		_, _ = s.Eval(context.Background(), src, keys, args[name])
 	}
 	for _, key := range keys {
 		s.Del(key)
@@ -64,7 +75,7 @@ func newServer() *server {
 	return s
 }
 
-// first returns the channel of who is first in a line.
+// first returns the owner that is first in a line.
 func (s *server) first(t *testing.T, line string) string {
 	t.Helper()
 	members := s.Line(line)

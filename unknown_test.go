@@ -212,7 +212,7 @@ func TestNoUndoWithoutEffect(t *testing.T) {
 func TestOddGrants(t *testing.T) {
 	for name, odd := range map[string]any{
 		"nil": nil, "zero": int64(0), "string": "x", "number": int64(5), "short": []any{"5"}, "no digits": []any{"x", "5"},
-		"long": []any{"held", "x"}, "five": []any{"held", "x", int64(1), "5", "6"}, "nil fence": []any{nil, "5"},
+		"long": []any{"held", "x"}, "six": []any{"held", "x", int64(1), "5", "6", "7"}, "nil fence": []any{nil, "5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

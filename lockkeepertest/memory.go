@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"iter"
+	"maps"
 	"path"
 	"regexp"
 	"sort"
@@ -18,7 +19,7 @@ import (
 
 // A Call is one request as the hook sees it.
 type Call struct {
-	Script string // acquire, release, renew, raise, break, leave or state; "" when the server does not know it yet
+	Script string // acquire, release, renew, raise, break or state; "" when the server does not know it yet
 	Keys   []string
 	Args   []string
 }
@@ -119,11 +120,21 @@ func (m *Memory) Get(key string) (value string, ok bool) {
 	return e.value, true
 }
 
-// Line returns the channels of those who wait in a line, in their order.
+// Line returns the owners that wait in a line, in their order.
 func (m *Memory) Line(key string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.members(key)
+}
+
+// Places returns what is kept of the owners in a line, by its places key.
+func (m *Memory) Places(key string) map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.get(key); e != nil {
+		return maps.Clone(e.fields)
+	}
+	return nil
 }
 
 // TTL returns how long a key lives; negative when it has no TTL or is not there.

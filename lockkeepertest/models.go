@@ -14,10 +14,11 @@ import (
 // follow the Lua line by line where that is possible; a test runs both beside each
 // other on a real server.
 
-// An entry is one key: a string, or a line's sorted set.
+// An entry is one key: a string, a line's sorted set, or the hash of its places.
 type entry struct {
 	value   string
 	scores  map[string]int64
+	fields  map[string]string
 	expires time.Time // zero: never
 }
 
@@ -64,22 +65,6 @@ func (m *Memory) owned(key, mine string) *entry {
 	return nil
 }
 
-// wakeNext pops the first of a line that is heard, and tells it.
-func (m *Memory) wakeNext(key, line string) bool {
-	for range 16 {
-		members := m.members(line)
-		if len(members) == 0 {
-			return false
-		}
-		m.leaveLine(line, members[0])
-		if m.hears(members[0]) {
-			m.publish(members[0], key)
-			return true
-		}
-	}
-	return false
-}
-
 // members returns who is in a line, in order.
 func (m *Memory) members(line string) []string {
 	e := m.get(line)
@@ -110,22 +95,24 @@ func (m *Memory) hears(channel string) bool {
 	return false
 }
 
-// wrongType is what the server answers when a line's key is something else.
-func (m *Memory) wrongType(line string) error {
-	if e := m.get(line); e != nil && e.scores == nil {
-		return lockkeeper.NewReplyError("WRONGTYPE Operation against a key holding the wrong kind of value")
-	}
-	return nil
-}
+var errWrongType = lockkeeper.NewReplyError("WRONGTYPE Operation against a key holding the wrong kind of value")
 
-func (m *Memory) leaveLine(line, member string) {
-	e := m.get(line)
-	if e == nil || e.scores == nil {
-		return
+// leaveLine takes owners out of a line and its places.
+func (m *Memory) leaveLine(keys []string, owners ...string) {
+	line, places := m.get(keys[2]), m.get(keys[3])
+	for _, owner := range owners {
+		if places != nil && places.fields != nil {
+			delete(places.fields, owner)
+		}
+		if line != nil && line.scores != nil {
+			delete(line.scores, owner)
+		}
 	}
-	delete(e.scores, member)
-	if len(e.scores) == 0 {
-		delete(m.keys, line)
+	if places != nil && places.fields != nil && len(places.fields) == 0 {
+		delete(m.keys, keys[3])
+	}
+	if line != nil && line.scores != nil && len(line.scores) == 0 {
+		delete(m.keys, keys[2])
 	}
 }
 
@@ -145,8 +132,6 @@ func modelOf(name string) model {
 		return raiseModel
 	case "break":
 		return breakModel
-	case "leave":
-		return leaveModel
 	case "state":
 		return stateModel
 	}
@@ -166,63 +151,72 @@ func millis(s string) time.Duration {
 }
 
 func acquireModel(m *Memory, keys, args []string) (any, error) {
-	mine, ttl, label, notAfter, channel := args[0], millis(args[1]), args[2], args[3], args[4]
-	us := m.micros()
-	now, _ := strconv.ParseInt(us, 10, 64)
+	mine, ttl, label, notAfter := args[0], millis(args[1]), args[2], args[3]
+	owner := mine[len("lk1:") : len(mine)-1]
+	now := m.now().UnixMicro()
+	us := strconv.FormatInt(now, 10)
 	if bound, _ := strconv.ParseInt(notAfter, 10, 64); bound != 0 && now > bound {
 		return []any{"late", us}, nil
 	}
 	if m.get(keys[0]) == nil {
-		return m.grant(keys, mine, now, label, ttl, channel)
+		if m.get(keys[2]) == nil {
+			return m.grant(keys, mine, now, label, ttl), nil
+		}
+		to, first, last, others := m.handOff(keys, m.counter(keys[1]), owner, label, ttl)
+		if to == "" {
+			first, last = m.give(keys, owner, label, ttl, m.counter(keys[1])+1)
+			others = 0
+		}
+		if to == "" || to == owner {
+			return []any{first, us, last, others}, nil
+		}
 	}
 	if e := m.owned(keys[0], mine); e != nil {
 		if m.pttl(keys[0]) < ttl.Milliseconds() {
 			e.expires = m.now().Add(ttl)
 		}
-		return []any{strings.Split(e.value, ":")[2], us}, nil
-	}
-	if channel != "" {
-		if err := m.joinLine(keys[2], channel, now); err != nil {
-			return nil, err
+		m.leaveLine(keys, owner)
+		fence := strings.Split(e.value, ":")[2]
+		n, _ := strconv.ParseInt(fence, 10, 64)
+		others := int64(0)
+		if m.get(keys[2]) != nil {
+			others = 1
 		}
+		return []any{fence, us, strconv.FormatInt(max(m.counter(keys[1]), n), 10), others}, nil
 	}
-	return []any{"held", m.keys[keys[0]].value, m.pttl(keys[0]), us}, nil
+	value := m.get(keys[0]).value
+	if len(args) < 5 {
+		return []any{"held", value, m.pttl(keys[0]), us}, nil
+	}
+	since := ""
+	if len(args) > 5 {
+		since = args[5]
+	}
+	before, length, err := m.join(keys, owner, args[4], label, since)
+	switch {
+	case err != nil:
+		return nil, err
+	case before < 0:
+		return []any{"full", value, m.pttl(keys[0]), us, length}, nil
+	}
+	if match := holderOf.FindStringSubmatch(value); length == 1 && match != nil {
+		m.tell(strings.SplitN(args[4], ":", 5)[4], match[1], "w:lk1:"+match[1]+":"+keys[0])
+	}
+	return []any{"held", value, m.pttl(keys[0]), us, before}, nil
 }
 
-func (m *Memory) joinLine(key, channel string, now int64) error {
-	if err := m.wrongType(key); err != nil {
-		return err
-	}
-	line := m.get(key)
-	if line == nil {
-		line = &entry{scores: make(map[string]int64)}
-		m.keys[key] = line
-	}
-	if _, there := line.scores[channel]; !there {
-		line.scores[channel] = now
-	}
-	line.expires = m.now().Add(time.Minute)
-	return nil
-}
-
-func (m *Memory) grant(keys []string, mine string, now int64, label string, ttl time.Duration, channel string) (any, error) {
+func (m *Memory) grant(keys []string, mine string, now int64, label string, ttl time.Duration) any {
 	us := strconv.FormatInt(now, 10)
 	m.set(keys[0], mine+us+":"+us+":"+label, ttl)
-	if channel != "" {
-		if err := m.wrongType(keys[2]); err != nil {
-			return nil, err // as on Redis: what was written stays
-		}
-		m.leaveLine(keys[2], channel)
-	}
 	last := m.counter(keys[1])
 	if last < now {
 		m.set(keys[1], us, week)
-		return us, nil
+		return us
 	}
 	fence := strconv.FormatInt(last+1, 10)
 	m.set(keys[0], mine+fence+":"+us+":"+label, ttl)
 	m.set(keys[1], fence, week)
-	return []any{fence, us}, nil
+	return []any{fence, us}
 }
 
 // counter returns a fence counter; 0 if there is none that the scripts have written.
@@ -239,12 +233,48 @@ func (m *Memory) counter(key string) int64 {
 }
 
 func releaseModel(m *Memory, keys, args []string) (any, error) {
-	if m.owned(keys[0], args[0]) == nil {
-		return []any{m.micros()}, nil
+	mine, digits := args[0], args[1]
+	us := m.micros()
+	e := m.owned(keys[0], mine)
+	if e == nil {
+		m.leaveLine(keys, mine[len("lk1:"):len(mine)-1])
+		return []any{us}, nil
 	}
-	delete(m.keys, keys[0])
-	m.wakeNext(keys[0], keys[1])
-	return int64(1), nil
+	now, _ := strconv.ParseInt(us, 10, 64)
+	var again, label string
+	var ttl time.Duration
+	var before int64
+	if len(args) > 2 {
+		if bound, _ := strconv.ParseInt(args[5], 10, 64); bound == 0 || now <= bound {
+			since := ""
+			if len(args) > 7 {
+				since = args[7]
+			}
+			again, ttl, label = args[2][len("lk1:"):len(args[2])-1], millis(args[3]), args[4]
+			var err error
+			if before, _, err = m.join(keys, again, args[6], label, since); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if digits == "" {
+		digits = strings.Split(e.value, ":")[2]
+	}
+	used, _ := strconv.ParseInt(digits, 10, 64)
+	to, first, last, others := m.handOff(keys, used, again, label, ttl)
+	switch {
+	case to == "":
+		if args[1] != "" {
+			m.set(keys[1], digits, week)
+		}
+		delete(m.keys, keys[0])
+		return int64(1), nil
+	case again == "":
+		return int64(1), nil
+	case to == again:
+		return []any{first, us, last, others}, nil
+	}
+	return []any{"held", m.get(keys[0]).value, m.pttl(keys[0]), us, before}, nil
 }
 
 func renewModel(m *Memory, keys, args []string) (any, error) {
@@ -284,22 +314,13 @@ func breakModel(m *Memory, keys, args []string) (any, error) {
 		return []any{nil, int64(-2), m.micros()}, nil
 	}
 	if match := lockValue.FindStringSubmatch(e.value); match != nil && match[1] == args[0] {
-		delete(m.keys, keys[0])
-		m.wakeNext(keys[0], keys[1])
+		fence, _ := strconv.ParseInt(args[0], 10, 64)
+		if to, _, _, _ := m.handOff(keys, max(fence, m.counter(keys[1])), "", "", 0); to == "" {
+			delete(m.keys, keys[0])
+		}
 		return int64(1), nil
 	}
 	return []any{e.value, m.pttl(keys[0]), m.micros()}, nil
-}
-
-func leaveModel(m *Memory, keys, args []string) (any, error) {
-	if err := m.wrongType(keys[1]); err != nil {
-		return nil, err
-	}
-	m.leaveLine(keys[1], args[0])
-	if m.get(keys[0]) == nil && m.wakeNext(keys[0], keys[1]) {
-		return int64(1), nil
-	}
-	return int64(0), nil
 }
 
 func stateModel(m *Memory, keys, _ []string) (any, error) {
@@ -312,43 +333,4 @@ func stateModel(m *Memory, keys, _ []string) (any, error) {
 		out = append(out, value, m.pttl(key))
 	}
 	return out, nil
-}
-
-// probe returns the source of a probe.
-func probe(name string) string {
-	for _, p := range probes {
-		if p.name == name {
-			return p.src
-		}
-	}
-	panic("no probe " + name)
-}
-
-// probes are scripts that only the conformance suite runs: reply types and errors.
-var probes = []struct {
-	name  string
-	src   string
-	model model
-}{
-	{"types", "return {1, 'a', false, {'b', 9007199254740991}}", func(*Memory, []string, []string) (any, error) {
-		return []any{int64(1), "a", nil, []any{"b", int64(9007199254740991)}}, nil
-	}},
-	{"nothing", "return false", func(*Memory, []string, []string) (any, error) { return nil, nil }},
-	{"status", "return redis.status_reply('FINE')", func(*Memory, []string, []string) (any, error) { return "FINE", nil }},
-	{"error", "return redis.error_reply('OOPS it went wrong')", func(*Memory, []string, []string) (any, error) {
-		return nil, lockkeeper.NewReplyError("OOPS it went wrong")
-	}},
-	{"echo", "return {KEYS[1], ARGV[1], ARGV[2]}", func(_ *Memory, keys, args []string) (any, error) {
-		return []any{keys[0], args[0], args[1]}, nil
-	}},
-	{"publish", "return redis.call('PUBLISH', KEYS[1], ARGV[1])", func(m *Memory, keys, args []string) (any, error) {
-		m.publish(keys[0], args[0])
-		return int64(1), nil
-	}},
-	{"line", "return redis.call('ZCARD', KEYS[1])", func(m *Memory, keys, _ []string) (any, error) {
-		if e := m.get(keys[0]); e != nil {
-			return int64(len(e.scores)), nil
-		}
-		return int64(0), nil
-	}},
 }

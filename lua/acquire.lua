@@ -1,16 +1,21 @@
--- acquire: take a free lock, or say who has it.
+-- acquire: take a free lock that nobody waits for, or say who has it, and wait in line.
 -- flags:
--- KEYS:    1 lock  2 fence counter  3 line
+-- KEYS:    1 lock  2 fence counter  3 line  4 places
 -- ARGV:    1 'lk1:' owner ':'  2 TTL in ms  3 label
 --          4 not after: server time in us after which this request must not run, or 0
---          5 channel to wake when the lock is free, or '' to leave no place in the line
+--          5 place (see join.lua); absent for who does not wait
+--          6 since: server time in us from which on it waits; absent: now
 -- Returns: fence                            taken; the fence is also the server's time in us
 --          {fence, us}                      taken; the counter was ahead of the clock
+--          {fence, us, last, others}        taken, with all fences up to last; others is 1 if somebody waits
 --          {'held', value, ms left, us}     somebody has it; value is '' for a key that is no string
+--          {'held', value, ms left, us, n}  the same, and n are before us in the line
+--          {'full', value, ms left, us, n}  the same, and the line has n places and takes no more
 --          {'late', us}                     not after has passed
--- Keeps:   a fence grows with every grant, by the counter, and by the clock where the counter was lost.
---          Nothing is written unless the lock is taken, but for the place in the line. Who asks again keeps
---          the place.
+-- Keeps:   who waits and lives is served before who comes: where the lock is free beside a line, because its
+--          holder has expired, it goes to the first of the line, whoever asks.
+--          A fence grows with every grant, by the counter, and by the clock where the counter was lost.
+--          Asking again is harmless: a grant stays a grant and lives longer, a place stays where it is.
 local t = redis.call('TIME')
 local us = t[1] .. string.sub('000000' .. t[2], -6)
 if ARGV[4] ~= '0' and tonumber(us) > tonumber(ARGV[4]) then
@@ -18,10 +23,8 @@ if ARGV[4] ~= '0' and tonumber(us) > tonumber(ARGV[4]) then
 end
 
 local mine = ARGV[1]
-if redis.call('SET', KEYS[1], mine .. us .. ':' .. us .. ':' .. ARGV[3], 'PX', ARGV[2], 'NX') then
-  if ARGV[5] ~= '' then
-    redis.call('ZREM', KEYS[3], ARGV[5])
-  end
+local free = redis.call('SET', KEYS[1], mine .. us .. ':' .. us .. ':' .. ARGV[3], 'PX', ARGV[2], 'NX')
+if free and redis.call('EXISTS', KEYS[3]) == 0 then
   -- A number in place of '604800000' would cost 2 us: Lua prints it anew in each call.
   local last = redis.call('SET', KEYS[2], us, 'PX', '604800000', 'GET')
   if not last or #last == #us and last < us then
@@ -37,6 +40,21 @@ if redis.call('SET', KEYS[1], mine .. us .. ':' .. us .. ':' .. ARGV[3], 'PX', A
   return {fence, us}
 end
 
+-- include: join.lua
+-- include: handoff.lua
+
+local owner = string.sub(mine, 5, -2)
+if free then
+  local to, fence, last, others = handoff(counter(), owner, ARGV[3], ARGV[2])
+  if not to then
+    fence, last = give(owner, ARGV[3], ARGV[2], counter() + 1)
+    others = 0
+  end
+  if not to or to == owner then
+    return {fence, us, last, others}
+  end
+end
+
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
   if string.sub(value.err, 1, 9) ~= 'WRONGTYPE' then
@@ -44,14 +62,28 @@ if type(value) == 'table' then
   end
   value = ''
 elseif value and string.sub(value, 1, #mine) == mine then
-  -- The same request a second time: a client below us has sent it again.
+  -- Ours already: the line has come to us, or a client below us has sent the same request twice.
   if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
   end
-  return {string.match(value, '^lk1:[^:]*:(%d+):'), us}
+  redis.pcall('HDEL', KEYS[4], owner)
+  redis.pcall('ZREM', KEYS[3], owner)
+  local fence = string.match(value, '^lk1:[^:]*:(%d+):')
+  local last = string.format('%.0f', math.max(counter(), tonumber(fence)))
+  return {fence, us, last, redis.call('EXISTS', KEYS[3])}
 end
-if ARGV[5] ~= '' then
-  redis.call('ZADD', KEYS[3], 'NX', us, ARGV[5])
-  redis.call('PEXPIRE', KEYS[3], 60000)
+
+local word, n = 'held', nil
+if ARGV[5] then
+  local before, line = join(owner, ARGV[5], ARGV[3], ARGV[6])
+  if not before then
+    word, n = 'full', line
+  else
+    n = before
+    local holder = line == 1 and string.match(value, '^lk1:([^:]+):')
+    if holder then
+      tell(string.match(ARGV[5], '^%d+:%d+:%d+:[01]:(.*)$'), holder, 'w:lk1:' .. holder .. ':' .. KEYS[1])
+    end
+  end
 end
-return {'held', value or '', redis.call('PTTL', KEYS[1]), us}
+return {word, value or '', redis.call('PTTL', KEYS[1]), us, n}

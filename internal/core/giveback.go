@@ -69,29 +69,28 @@ func (r *Release) Failed(now Instant, noEffect bool) GiveBack {
 	return GiveBack{Do: Leave}
 }
 
-// An Undo takes back an acquisition whose outcome is unknown. It deletes by
-// owner, and it is not done when it finds nothing: the lost request may still be
-// on its way. It is done when it deleted, or when it ran on the server after the
-// time until which the lost request may run, or when whatever could have been
+// An Undo takes back what an owner may have got, or may still get: the lock, or a place
+// in the line. One request that gives up by owner takes both. It is not done with that
+// while requests of the owner may still be on their way: it is done when it ran on the
+// server after the time until which they may run, or when whatever could have been
 // taken has expired.
 type Undo struct {
-	notAfter int64   // server time in microseconds after which it can't run; 0: not bounded
+	loose    Loose
 	expired  Instant // by then a key that it took is gone
 	failures int
 	misses   int
 	hurry    bool
 }
 
-// NewUndo describes the undo of a request that the server runs until notAfter
-// (its clock, microseconds; 0: unknown), that was given up at bound on ours, and
-// that took the lock for ttl if it did.
-func NewUndo(notAfter int64, bound Instant, ttl time.Duration) Undo {
-	if notAfter == 0 {
+// NewUndo describes the undo of an owner with these loose requests that got the lock
+// for ttl if they did.
+func NewUndo(now Instant, loose Loose, ttl time.Duration) Undo {
+	if loose.Count > 0 && loose.NotAfter == 0 {
 		// Nothing bounds the request on the server. What can be done is to keep
 		// looking for a second TTL.
 		ttl *= 2
 	}
-	return Undo{notAfter: notAfter, expired: bound.Add(ttl)}
+	return Undo{loose: loose, expired: max(now, loose.Bound).Add(ttl)}
 }
 
 // Start returns the first step.
@@ -105,20 +104,20 @@ func (u *Undo) Resume(now Instant) GiveBack {
 	return GiveBack{Do: Send, Until: now.Add(backMost)}
 }
 
-// Done takes in a reply: whether the key was there and is deleted, and the
+// Done takes in a reply: whether the lock was the owner's and is given up, or else the
 // server's time in microseconds.
 func (u *Undo) Done(now Instant, deleted bool, server int64) GiveBack {
-	if deleted {
-		return GiveBack{Do: Freed}
+	if u.loose.Count == 0 || deleted && u.loose.Count == 1 {
+		return GiveBack{Do: Freed} // the one that was loose has run
 	}
-	if u.notAfter == 0 {
+	if u.loose.NotAfter == 0 || deleted {
 		if u.hurry {
 			return GiveBack{Do: Leave}
 		}
 		u.misses++
 		return u.sleep(now, backoff(u.misses, backFirst, backPause))
 	}
-	if left := time.Duration(u.notAfter-server) * time.Microsecond; left >= 0 {
+	if left := time.Duration(u.loose.NotAfter-server) * time.Microsecond; left >= 0 {
 		// Not all of it at once: this request may have overtaken the lost one.
 		return u.sleep(now, min(left+undoAround, backPause))
 	}

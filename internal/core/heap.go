@@ -1,59 +1,76 @@
 package core
 
-// The keeper's heap, by when each lease has to be looked at. It is not
-// container/heap: a lease knows its place, and nothing is boxed.
+// A heap has on top what has to be looked at first. It is not container/heap: an
+// item knows its place, so that it can be moved and removed.
+type heap[T item] []T
 
-func (k *Keeper) less(i, j int) bool { return k.heap[i].next() < k.heap[j].next() }
-
-func (k *Keeper) swap(i, j int) {
-	k.heap[i], k.heap[j] = k.heap[j], k.heap[i]
-	k.heap[i].at, k.heap[j].at = i, j
+// An item is in one heap at most. spot is where, and -1 outside.
+type item interface {
+	next() Instant
+	spot() *int
 }
 
-func (k *Keeper) up(i int) {
+func (h heap[T]) less(i, j int) bool { return h[i].next() < h[j].next() }
+
+func (h heap[T]) swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	*h[i].spot(), *h[j].spot() = i, j
+}
+
+func (h *heap[T]) add(x T) {
+	*x.spot() = len(*h)
+	*h = append(*h, x)
+	h.up(len(*h) - 1)
+}
+
+func (h heap[T]) up(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !k.less(i, parent) {
+		if !h.less(i, parent) {
 			return
 		}
-		k.swap(i, parent)
+		h.swap(i, parent)
 		i = parent
 	}
 }
 
-func (k *Keeper) down(i int) {
+func (h heap[T]) down(i int) {
 	for {
 		child := 2*i + 1
-		if child >= len(k.heap) {
+		if child >= len(h) {
 			return
 		}
-		if right := child + 1; right < len(k.heap) && k.less(right, child) {
+		if right := child + 1; right < len(h) && h.less(right, child) {
 			child = right
 		}
-		if !k.less(child, i) {
+		if !h.less(child, i) {
 			return
 		}
-		k.swap(i, child)
+		h.swap(i, child)
 		i = child
 	}
 }
 
-// fix puts the lease at i where it belongs after its time changed.
-func (k *Keeper) fix(i int) {
-	k.up(i)
-	k.down(i)
-}
-
-func (k *Keeper) remove(l *Lease) {
-	i, last := l.at, len(k.heap)-1
+// fix puts the item at i where it belongs after its time changed.
+func (h heap[T]) fix(i int) {
 	if i < 0 {
 		return
 	}
-	k.swap(i, last)
-	k.heap[last] = nil
-	k.heap = k.heap[:last]
-	l.at = -1
+	h.up(i)
+	h.down(i)
+}
+
+func (h *heap[T]) remove(x T) {
+	i, last := *x.spot(), len(*h)-1
+	if i < 0 {
+		return
+	}
+	h.swap(i, last)
+	var none T
+	(*h)[last] = none
+	*h = (*h)[:last]
+	*x.spot() = -1
 	if i < last {
-		k.fix(i)
+		h.fix(i)
 	}
 }

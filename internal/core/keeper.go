@@ -31,24 +31,41 @@ type Lease struct {
 	Holder any // the shell's own object for this hold
 
 	terms    Terms
-	until    Instant // belief ends
-	most     Instant // belief never goes beyond: the longest hold
+	proven   Instant // belief, as far as the server's answers carry it
+	most     Instant // belief never goes beyond: the longest turn
+	until    Instant // belief ends: the earlier of the two
 	due      Instant // next renewal; Never while one is on its way
 	failures int     // renewals in a row without an answer
 	end      End
 	at       int // place in the heap; -1 outside
 }
 
-// NewLease describes a hold that a request sent at sent has obtained. A longest
-// hold of 0 is none; it counts from sent.
-func NewLease(holder any, terms Terms, sent Instant, longest time.Duration) Lease {
-	l := Lease{Holder: holder, terms: terms, most: Never, at: -1}
-	if longest > 0 {
-		l.most = sent.Add(longest)
-	}
-	l.until = min(terms.Until(sent), l.most)
-	l.due = l.nextRenewal(sent)
+// NewLease describes a hold that was granted for a time after sent. Renewals ask for
+// the terms.
+func NewLease(terms Terms, granted time.Duration, sent Instant) Lease {
+	l := Lease{terms: terms, most: Never, at: -1}
+	l.proven = Terms{granted, terms.Margin}.Until(sent)
+	l.until = l.proven
+	l.due = sent.Add(granted / 3)
 	return l
+}
+
+// Limit bounds the present turn: belief ends with it. 0 is no limit.
+func (l *Lease) Limit(now Instant, longest time.Duration) {
+	if l.most == Never && longest == 0 {
+		return
+	}
+	l.most = Never
+	if longest > 0 {
+		l.most = now.Add(longest)
+	}
+	l.until = min(l.proven, l.most)
+	switch {
+	case l.until == l.most:
+		l.due = Never // it can't be lengthened
+	case l.due == Never:
+		l.due = now
+	}
 }
 
 // Until returns when belief ends unless a renewal succeeds.
@@ -66,40 +83,75 @@ func (l *Lease) Bound(now Instant) Instant {
 	return min(l.until, now.Add(max(l.terms.TTL/4, 5*time.Millisecond)))
 }
 
-// nextRenewal is a third of the TTL after the last success, so that two more
-// tries fit. A renewal that cannot lengthen belief any more is not made.
-func (l *Lease) nextRenewal(sent Instant) Instant {
+// nextRenewal is a third of the TTL after the last success, or a little sooner, so
+// that two more tries fit. A renewal that cannot lengthen belief any more is not made.
+func (l *Lease) nextRenewal(sent Instant, early float64) Instant {
 	if l.until == l.most {
 		return Never
 	}
-	return sent.Add(l.terms.TTL / 3)
+	third := float64(l.terms.TTL / 3)
+	return sent.Add(time.Duration(third * (1 - early)))
 }
 
 // next is when the keeper has to look at this lease again.
 func (l *Lease) next() Instant { return min(l.until, l.due) }
+func (l *Lease) spot() *int    { return &l.at }
+
+// Batch is how many renewals share a request: few enough that the server is not held
+// up for more than about half a millisecond.
+const Batch = 128
+
+// How much sooner than after a third of its TTL a lease may be renewed, so that leases
+// that were taken together are not renewed together for ever.
+const (
+	earlyFirst = 0.5
+	early      = 0.1
+)
 
 // A Keeper decides for all leases of one client when to renew and when belief
-// ends. The zero value is ready.
+// ends, and for all its lines when to ask. The zero value is ready.
 type Keeper struct {
-	heap  []*Lease      // the lease to look at first is heap[0]
-	check time.Duration // half of the smallest margin there is, or less
-	ticks int           // since check was computed
+	leases heap[*Lease]
+	lines  heap[*Line]
+	check  time.Duration // half of the smallest margin there is, or less
+	ticks  int           // since check was computed
+	jitter float64       // in [0, 1)
 }
 
 // Len returns how many leases are kept.
-func (k *Keeper) Len() int { return len(k.heap) }
+func (k *Keeper) Len() int { return len(k.leases) }
 
 // Leases returns the leases that are kept.
-func (k *Keeper) Leases() []*Lease { return slices.Clone(k.heap) }
+func (k *Keeper) Leases() []*Lease { return slices.Clone(k.leases) }
 
 // Hold starts keeping a lease.
 func (k *Keeper) Hold(l *Lease) {
-	if half := l.terms.Margin / 2; len(k.heap) == 0 || half < k.check {
+	if half := l.terms.Margin / 2; len(k.leases) == 0 || half < k.check {
 		k.check = half
 	}
-	l.at = len(k.heap)
-	k.heap = append(k.heap, l)
-	k.up(l.at)
+	if l.due != Never {
+		third := l.terms.TTL / 3
+		l.due = l.due.Add(-time.Duration(float64(third) * earlyFirst * k.spread()))
+	}
+	k.leases.add(l)
+}
+
+// Limit bounds the present turn of a lease that is kept, see Lease.Limit.
+func (k *Keeper) Limit(l *Lease, now Instant, longest time.Duration) {
+	l.Limit(now, longest)
+	k.leases.fix(l.at)
+}
+
+// Watch takes in that a line may have changed when it is due.
+func (k *Keeper) Watch(l *Line) {
+	switch due := l.Due(); {
+	case due == Never:
+		k.lines.remove(l)
+	case l.at < 0:
+		k.lines.add(l)
+	default:
+		k.lines.fix(l.at)
+	}
 }
 
 // Drop stops keeping a lease that was released or closed. What still arrives
@@ -111,26 +163,30 @@ func (k *Keeper) Drop(l *Lease) { k.finish(l, Withdrawn) }
 // not run while the machine is suspended, and a machine that comes back before
 // the key expires must notice before the key expires.
 func (k *Keeper) Wake(now Instant) Instant {
-	if len(k.heap) == 0 {
-		return Never
+	wake := Never
+	if len(k.lines) > 0 {
+		wake = k.lines[0].next()
 	}
-	return min(k.heap[0].next(), now.Add(max(k.check, time.Millisecond)))
+	if len(k.leases) > 0 {
+		wake = min(wake, k.leases[0].next(), now.Add(max(k.check, time.Millisecond)))
+	}
+	return wake
 }
 
 // Tick returns the leases that are over at now, and those that have to be
 // renewed. Where one is due, those that come due within a twentieth of their TTL
-// ride along, so that many leases share a request; a lease whose renewal failed
-// keeps its backoff.
+// ride along until the request is full; a lease whose renewal failed keeps its
+// backoff.
 func (k *Keeper) Tick(now Instant) (renew, ended []*Lease) {
 	defer k.relax()
-	for len(k.heap) > 0 {
-		l := k.heap[0]
+	for len(k.leases) > 0 {
+		l := k.leases[0]
 		switch {
 		case k.expire(l, now):
 			ended = append(ended, l)
-		case l.due <= now, len(renew) > 0 && l.failures == 0 && l.due <= now.Add(l.terms.TTL/20):
+		case l.due <= now, len(renew)%Batch != 0 && l.failures == 0 && l.due <= now.Add(l.terms.TTL/20):
 			l.due = Never
-			k.down(0)
+			k.leases.down(0)
 			renew = append(renew, l)
 		default:
 			return renew, ended
@@ -139,14 +195,34 @@ func (k *Keeper) Tick(now Instant) (renew, ended []*Lease) {
 	return renew, ended
 }
 
+// DueLine returns a line that has to ask at now, or nil, and watches it no longer.
+func (k *Keeper) DueLine(now Instant) *Line {
+	if len(k.lines) == 0 || k.lines[0].next() > now {
+		return nil
+	}
+	l := k.lines[0]
+	k.lines.remove(l)
+	return l
+}
+
+// spread returns numbers in [0, 1), evenly over the calls, and 0 while there are so few
+// leases that all may be renewed in one request.
+func (k *Keeper) spread() float64 {
+	if len(k.leases) < Batch {
+		return 0
+	}
+	k.jitter = golden(k.jitter)
+	return k.jitter
+}
+
 // relax computes check anew, so rarely that it costs nothing: one short lease must
 // not make the keeper look often for ever.
 func (k *Keeper) relax() {
-	if k.ticks++; k.ticks <= len(k.heap) || len(k.heap) == 0 {
+	if k.ticks++; k.ticks <= len(k.leases) || len(k.leases) == 0 {
 		return
 	}
-	k.ticks, k.check = 0, k.heap[0].terms.Margin/2
-	for _, l := range k.heap {
+	k.ticks, k.check = 0, k.leases[0].terms.Margin/2
+	for _, l := range k.leases {
 		k.check = min(k.check, l.terms.Margin/2)
 	}
 }
@@ -176,13 +252,14 @@ func (k *Keeper) Renewal(l *Lease, sent, now Instant, outcome Outcome) End {
 		return l.end
 	case outcome == Renewed:
 		l.failures = 0
-		l.until = min(max(l.until, l.terms.Until(sent)), l.most)
-		l.due = max(l.nextRenewal(sent), now)
+		l.proven = max(l.proven, l.terms.Until(sent))
+		l.until = min(l.proven, l.most)
+		l.due = max(l.nextRenewal(sent, early*k.spread()), now)
 	default:
 		l.due = now.Add(backoff(l.failures, 20*time.Millisecond, l.terms.TTL/10))
 		l.failures++
 	}
-	k.fix(l.at)
+	k.leases.fix(l.at)
 	return NotEnded
 }
 
@@ -210,7 +287,7 @@ func (k *Keeper) expire(l *Lease, now Instant) bool {
 func (k *Keeper) finish(l *Lease, end End) End {
 	if l.end == NotEnded {
 		l.end = end
-		k.remove(l)
+		k.leases.remove(l)
 	}
 	return l.end
 }

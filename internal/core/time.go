@@ -36,6 +36,20 @@ type Terms struct {
 // request was sent: counting from the reply instead would believe too long.
 func (t Terms) Until(sent Instant) Instant { return sent.Add(t.TTL - t.Margin) }
 
+// HandOff returns the TTL that a hand-off gives: short, because it may go to a process
+// that is dead and does not look so, and long enough that a live one, who has asked
+// within the last Poll, may believe in it without asking again.
+func (t Terms) HandOff() time.Duration { return min(t.TTL, t.Margin+handOffMost) }
+
+// Poll returns how often a waiter near the head of the line asks, give or take a
+// quarter. A message normally comes first; this is the net for one that was lost.
+func (t Terms) Poll() time.Duration {
+	return min(pollMost, max((t.HandOff()-t.Margin)/3, pollLeast))
+}
+
+// PlaceLease returns for how long a place near the head lives without being asked for.
+func (t Terms) PlaceLease() time.Duration { return 3*t.Poll() + time.Second }
+
 // backoff doubles from first with each failure, up to most.
 func backoff(failures int, first, most time.Duration) time.Duration {
 	d := first << min(failures, 16)

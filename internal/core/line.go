@@ -1,0 +1,392 @@
+package core
+
+import "time"
+
+// A Kind is what a hold is asked for with. Only calls of one kind pass a hold on
+// without the server, whose key carries the TTL and the label.
+type Kind struct {
+	Terms Terms
+	Label string
+}
+
+// A Waiter is one call that wants the lock.
+type Waiter struct {
+	Call any // the shell's own object
+	Kind Kind
+
+	since      Instant // when it came
+	queued     bool
+	next, prev *Waiter
+}
+
+// A Place is one owner's way to the lock: its place in the line on the server, from
+// its first request to a grant or to being undone. Its owner is never used again.
+type Place struct {
+	Owner string
+	Kind  Kind  // of the call that came first
+	Since int64 // server time in us from which on it waits; 0: from the first request on
+
+	// Proof is the instant after which a hand-off to the owner must have happened
+	// that somebody tells of: when its first request was sent, or, since, the last
+	// one that was answered "held". So belief in a hand-off can start there.
+	Proof Instant
+
+	Loose  Loose   // its requests without an answer
+	from   Instant // since when its first call waits
+	before int     // how many were before it, at the last answer
+	missed int     // hand-offs that came too late to be believed
+	wanted bool    // another process has been told to wait for this owner
+}
+
+// Loose are the requests of one owner that may still run on the server.
+type Loose struct {
+	Count    int
+	Bound    Instant // the last of them was given up then
+	NotAfter int64   // the server refuses them from then on, in us of its clock; 0: it may not
+}
+
+func (u *Loose) sent(bound Instant, notAfter int64) {
+	if u.Count > 0 && u.NotAfter == 0 {
+		notAfter = 0
+	}
+	u.Count, u.Bound, u.NotAfter = u.Count+1, max(u.Bound, bound), notAfter
+}
+
+func (u *Loose) answered() {
+	if u.Count--; u.Count <= 0 {
+		*u = Loose{}
+	}
+}
+
+// A Line is what one process does about one key: who waits there, in the order of
+// their calls, and the one place on the server that the process has for all of them.
+//
+//	empty -> asking <-> parked -> held -> giving -> empty, asking or parked
+type Line struct {
+	state lineState
+	first *Waiter
+	last  *Waiter
+	n     int
+	fresh func() string // a new owner
+	pace  pace
+	due   Instant // parked: when to ask again
+	hint  bool    // asking: there is reason to ask again after the answer
+	place Place   // while there is one
+	hold  *Hold   // held, giving
+	at    int     // in the keeper's heap; -1 outside
+
+	Of any // the shell's own object
+}
+
+type lineState uint8
+
+const (
+	empty  lineState = iota
+	asking           // a request for the place is on its way
+	parked           // waiting for a message, or until due
+	held             // this process has the lock
+	giving           // the release is on its way
+)
+
+// A Move is what the shell has to do after an event. Not more than one of Ask, Win and
+// Fail is set.
+type Move struct {
+	Ask  bool    // send the request that Question describes
+	Win  *Waiter // it has the lock
+	Fail bool    // the server has refused for a reason that waiting can't mend: all fail
+
+	Drop  bool // nothing of the owner in Place may stay on the server
+	Place Place
+}
+
+// NewLine returns an empty line. fresh makes owners; jitter in [0, 1) spreads the
+// requests of many processes.
+func NewLine(fresh func() string, jitter float64) Line {
+	return Line{fresh: fresh, pace: pace{jitter: jitter}, due: Never, at: -1}
+}
+
+// IsEmpty reports whether nothing is left to do for the line.
+func (l *Line) IsEmpty() bool { return l.state == empty }
+
+// IsAsking reports whether a request is on its way.
+func (l *Line) IsAsking() bool { return l.state == asking }
+
+// Len returns how many calls wait.
+func (l *Line) Len() int { return l.n }
+
+// First returns who waits longest, or nil.
+func (l *Line) First() *Waiter { return l.first }
+
+// Hold returns the hold that the process has, or nil.
+func (l *Line) Hold() *Hold { return l.hold }
+
+// Due returns when Resume has to be called; Never if not by the clock.
+func (l *Line) Due() Instant {
+	if l.state != parked {
+		return Never
+	}
+	return l.due
+}
+
+func (l *Line) next() Instant { return l.Due() }
+func (l *Line) spot() *int    { return &l.at }
+
+// Come takes in a new call.
+func (l *Line) Come(now Instant, w *Waiter) Move {
+	w.since = now
+	l.push(w)
+	if l.state != empty {
+		return Move{}
+	}
+	return l.begin(now)
+}
+
+// begin asks for the first waiter with a new owner.
+func (l *Line) begin(now Instant) Move {
+	l.newPlace(now)
+	return l.ask()
+}
+
+func (l *Line) newPlace(now Instant) {
+	l.place = Place{Owner: l.fresh(), Kind: l.first.Kind, Proof: now, from: l.first.since}
+	l.pace.troubles, l.pace.lates = 0, 0
+}
+
+func (l *Line) ask() Move {
+	l.state, l.hint = asking, false
+	return Move{Ask: true}
+}
+
+// Leave takes in that a call waits no more. It returns false if the call has the lock
+// already. The last call to leave takes the place on the server along.
+func (l *Line) Leave(w *Waiter) (Move, bool) {
+	if !w.queued {
+		return Move{}, false
+	}
+	l.remove(w)
+	if l.first != nil || l.state != asking && l.state != parked {
+		return Move{}, true
+	}
+	l.state = empty
+	return l.drop(), true
+}
+
+// Close takes in that the client ends: nobody waits any more, and who does is to be
+// told.
+func (l *Line) Close() Move {
+	if l.state != asking && l.state != parked {
+		return Move{}
+	}
+	l.state = empty
+	return l.drop()
+}
+
+// drop gives the place up.
+func (l *Line) drop() Move {
+	m := Move{Drop: true, Place: l.place}
+	l.place = Place{}
+	return m
+}
+
+// A Question is a request for the place.
+type Question struct {
+	Owner string
+	Kind  Kind
+	Since int64   // as in Place
+	From  Instant // since when its first call waits, where Since is not known
+	Sent  Instant
+	Bound Instant // it is given up then
+}
+
+// Question returns the request that an Ask is about, if it is sent now. direct says
+// that a caller sits it out, who can't leave meanwhile. Asked has to follow.
+func (l *Line) Question(now Instant, direct bool) Question {
+	k := l.place.Kind
+	if l.first != nil {
+		k = l.first.Kind
+	}
+	bound := min(requestMost, k.Terms.TTL-k.Terms.Margin)
+	if direct {
+		bound = min(bound, requestFirst)
+	}
+	return Question{
+		Owner: l.place.Owner, Kind: k, Since: l.place.Since, From: l.place.from,
+		Sent: now, Bound: now.Add(bound),
+	}
+}
+
+// Asked takes in until when a question may run: it is given up at bound, and refused
+// by the server after notAfter, on its clock in us; 0 is never.
+func (l *Line) Asked(now, bound Instant, notAfter int64) {
+	loose := &l.place.Loose
+	if loose.Count > 0 && loose.NotAfter != 0 && now > loose.Bound.Add(time.Second) {
+		*loose = Loose{} // none of them can run any more
+	}
+	loose.sent(bound, notAfter)
+}
+
+// Replied takes in what came of a question. It returns false if the question is of a
+// former owner: then a grant has to be undone, and the rest is old.
+func (l *Line) Replied(now Instant, q Question, r Reply) (Move, bool) {
+	if l.hold != nil && l.hold.Owner == q.Owner {
+		if r.Answer != NoAnswer {
+			l.hold.Loose.answered()
+		}
+		return Move{}, true
+	}
+	if l.place.Owner != q.Owner || l.state != asking {
+		return Move{}, false
+	}
+	if r.Answer != NoAnswer {
+		l.place.Loose.answered()
+	}
+	return l.replied(now, q, r), true
+}
+
+func (l *Line) replied(now Instant, q Question, r Reply) Move {
+	switch r.Answer {
+	case Granted:
+		if until := q.Kind.Terms.Until(q.Sent); now < until {
+			return l.win(now, q.Kind, NewLease(q.Kind.Terms, q.Kind.Terms.TTL, q.Sent), r.Grant)
+		}
+		// It was ours, and it may be over by now. Asking again makes it live longer.
+		return l.park(now, l.pace.trouble())
+	case Held:
+		l.pace.troubles, l.pace.lates = 0, 0
+		l.stands(q.Sent, r)
+		if l.hint {
+			return l.ask()
+		}
+		return l.park(now, l.pace.untilFree(r, q.Kind.Terms))
+	case Late:
+		// Our idea of the server's clock was wrong; it has just been corrected.
+		if l.pace.lates++; l.pace.lates <= 3 {
+			return l.ask()
+		}
+		return l.park(now, l.pace.trouble())
+	case Trouble, NoAnswer:
+		return l.park(now, l.pace.trouble())
+	default: // Rejected, Full
+		loose := l.place.Loose.Count > 0
+		m := l.drop()
+		m.Drop, m.Fail = loose || !r.NoEffect, true
+		l.state = empty
+		return m
+	}
+}
+
+// stands takes in that the place was there, and not granted, after sent.
+func (l *Line) stands(sent Instant, r Reply) {
+	l.place.Proof = max(l.place.Proof, sent)
+	l.place.before = r.Before
+	if l.place.Since == 0 {
+		l.place.Since = r.Server
+	}
+}
+
+func (l *Line) park(now Instant, d time.Duration) Move {
+	l.state, l.due = parked, now.Add(d)
+	return Move{}
+}
+
+// Resume takes in that it is due, or that there is reason to ask at once: the
+// subscription is new, say, and messages may have been missed.
+func (l *Line) Resume() Move {
+	switch l.state {
+	case parked:
+		return l.ask()
+	case asking:
+		l.hint = true
+	}
+	return Move{}
+}
+
+// mostMissed is how many hand-offs a place may miss before it goes to the end of the
+// line: a process that is too slow for them must not hold up everybody for ever.
+const mostMissed = 3
+
+// Granted takes in a message that the lock was handed to an owner. It returns false if
+// that is not who waits here: then nothing of that owner may stay on the server.
+//
+// The message is no proof that the lock is ours now: it may be late. It tells that it
+// was handed over after Place.Proof, and belief counts from there. Where that is too
+// little, asking again finds out.
+func (l *Line) Granted(now Instant, owner string, g Grant) (Move, bool) {
+	if l.hold != nil && l.hold.Owner == owner {
+		return Move{}, true // we know
+	}
+	if l.place.Owner != owner || l.state == empty {
+		return Move{}, false
+	}
+	if l.first == nil { // giving, and all have left since
+		return Move{}, true
+	}
+	terms := l.place.Kind.Terms
+	lease := NewLease(terms, terms.HandOff(), l.place.Proof)
+	if lease.until.Sub(now) < (terms.HandOff()-terms.Margin)/3 {
+		if l.place.missed++; l.place.missed >= mostMissed {
+			l.place.missed, l.place.Since, l.place.from = 0, 0, now
+		}
+		return l.Resume(), true
+	}
+	return l.win(now, l.place.Kind, lease, g), true
+}
+
+// Wanted takes in that another process waits for what the owner holds, or is about to.
+func (l *Line) Wanted(owner string) {
+	switch {
+	case l.hold != nil && l.hold.Owner == owner:
+		l.hold.others = true
+	case l.place.Owner == owner:
+		l.place.wanted = true
+	}
+}
+
+// win makes the place a hold and gives it to the first waiter.
+func (l *Line) win(now Instant, kind Kind, lease Lease, g Grant) Move {
+	if l.first == nil { // it has left while it was being asked for
+		l.state = empty
+		return l.drop()
+	}
+	l.hold = &Hold{
+		Lease: lease, Owner: l.place.Owner, Kind: kind,
+		fence: g.Fence, last: max(g.Fence, g.Last),
+		others: g.Others || l.place.wanted, hears: g.Hears,
+		began: now, Loose: l.place.Loose,
+	}
+	l.place = Place{}
+	l.state = held
+	return Move{Win: l.pop()}
+}
+
+func (l *Line) push(w *Waiter) {
+	w.queued, w.prev, w.next = true, l.last, nil
+	if l.last == nil {
+		l.first = w
+	} else {
+		l.last.next = w
+	}
+	l.last = w
+	l.n++
+}
+
+func (l *Line) pop() *Waiter {
+	w := l.first
+	l.remove(w)
+	return w
+}
+
+func (l *Line) remove(w *Waiter) {
+	if w.prev == nil {
+		l.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.queued, w.prev, w.next = false, nil, nil
+	l.n--
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func (n *nemesis) killWorker() action {
+	return n.onWorker("worker killed", "", func(_ context.Context, s *slot) {
+		n.fleet.kill(s)
+		n.refill(s, false)
+	})
+}
+
+func (n *nemesis) refill(s *slot, closeFirst bool) {
+	if err := n.fleet.fill(s, closeFirst); err != nil {
+		n.fail(err)
+	}
+}
+
+func (n *nemesis) stopWorker() action {
+	d := n.ttls(0.2, 3)
+	return n.onWorker("worker stopped", lasts(d), func(ctx context.Context, s *slot) {
+		stopProcess(s.current.cmd.Process)
+		pause(ctx, d)
+		resumeProcess(s.current.cmd.Process)
+	})
+}
+
+func (n *nemesis) replaceWorker() action {
+	closeFirst := n.rng.IntN(2) == 0
+	return n.onWorker("worker ended and replaced", "", func(_ context.Context, s *slot) {
+		n.fleet.end(s)
+		n.refill(s, closeFirst)
+	})
+}
+
+func (n *nemesis) killConnections() action {
+	return n.command("connections killed by the server", "CLIENT", "KILL", "TYPE", "normal")
+}
+
+func (n *nemesis) killSubscriptions() action {
+	return n.command("subscriptions killed by the server", "CLIENT", "KILL", "TYPE", "pubsub")
+}
+
+func (n *nemesis) flushScripts() action {
+	return n.command("scripts flushed", "SCRIPT", "FLUSH")
+}
+
+func (n *nemesis) pauseClients() action {
+	d := n.ttls(0.2, 2)
+	mode := []string{"ALL", "WRITE"}[n.rng.IntN(2)]
+	a := n.command("clients paused", "CLIENT", "PAUSE", strconv.FormatInt(d.Milliseconds(), 10), mode)
+	return action{a.kind, mode + " " + lasts(d), func(ctx context.Context) {
+		a.run(ctx)
+		pause(ctx, d) // so that the fault's time is right; healing ends it
+	}}
+}
+
+func (n *nemesis) cut() action {
+	return n.onNetwork("connections cut", "", func(_ context.Context, s *slot) { s.proxy.CutAll() })
+}
+
+func (n *nemesis) hole() action {
+	d := n.ttls(0.2, 3)
+	return n.onNetwork("silent hole", lasts(d), func(ctx context.Context, s *slot) {
+		s.proxy.Swallow()
+		pause(ctx, d)
+		s.proxy.Heal()
+	})
+}
+
+func (n *nemesis) loseReplies() action {
+	d := n.ttls(0.2, 2)
+	return n.onNetwork("replies lost", lasts(d), func(ctx context.Context, s *slot) {
+		s.proxy.SwallowReplies()
+		pause(ctx, d)
+		s.proxy.Heal()
+	})
+}
+
+func (n *nemesis) delay() action {
+	by, d := n.ttls(0.02, 0.6), n.ttls(0.5, 3)
+	return n.onNetwork("delay", "of "+by.String()+" "+lasts(d), func(ctx context.Context, s *slot) {
+		s.proxy.Delay(by)
+		pause(ctx, d)
+		s.proxy.Delay(0)
+	})
+}
+
+func (n *nemesis) refuse() action {
+	d := n.ttls(0.2, 2)
+	return n.onNetwork("connections cut and refused", lasts(d), func(ctx context.Context, s *slot) {
+		s.proxy.RefuseNew(true)
+		s.proxy.CutAll()
+		pause(ctx, d)
+		s.proxy.Heal()
+	})
+}
+
+func (n *nemesis) stopServer() action {
+	d := n.ttls(0.2, 2)
+	return n.onServer("server stopped", lasts(d), func(ctx context.Context) {
+		stopProcess(n.server.cmd.Process)
+		pause(ctx, d)
+		resumeProcess(n.server.cmd.Process)
+	})
+}
+
+func (n *nemesis) restartServer() action {
+	return n.restart("server killed, back with its data", false)
+}
+
+func (n *nemesis) emptyRestart() action { return n.restart("server killed, back empty", true) }
+
+func (n *nemesis) restart(kind string, empty bool) action {
+	d := n.ttls(0, 1.5)
+	return n.onServer(kind, "after "+d.String(), func(ctx context.Context) {
+		n.server.kill()
+		pause(ctx, d)
+		if err := n.server.restart(context.WithoutCancel(ctx), empty); err != nil {
+			n.fail(err)
+		}
+	})
+}
+
+func (n *nemesis) flushAll() action { return n.command("everything flushed", "FLUSHALL") }
+
+// counterAhead moves the fence counters far ahead of the clock: when they are lost
+// next, fences go back, and claims are refused until they are repaired.
+func (n *nemesis) counterAhead() action {
+	return action{"fence counters set ahead", "by a minute", func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		keys, err := n.server.keys(ctx)
+		for _, key := range keys {
+			if err == nil && strings.HasSuffix(key, fenceSuffix) {
+				_, err = n.server.do(ctx, "INCRBY", key, strconv.FormatInt(time.Minute.Microseconds(), 10))
+			}
+		}
+	}}
+}
+
+// lasts says how long a fault lasts.
+func lasts(d time.Duration) string { return fmt.Sprintf("for %s", d) }

@@ -1,0 +1,190 @@
+// Command soak uses the lock for as long as it is told, from many processes and under
+// faults, and checks what they saw. From the root of the repository:
+//
+//	go run ./lab/soak [-duration 10m] [-seed N] [-keep DIR] [-workers N] [-loops N] [-overtakes N]
+//	go run ./lab/soak -check DIR
+//
+// It starts a redis-server of its own, which keeps its data over a restart, and worker
+// processes that go through a proxy each. They ask for a few locks, wait, give up at
+// random moments, hold, count in a SQLite database under package sqlfence, and write
+// down what they believed and when, on one clock. Meanwhile workers are killed and
+// stopped, connections cut, requests and replies lost and delayed, scripts flushed,
+// and the server is stopped and restarted. Now and then all is left in peace for some
+// seconds: then nobody who waits may be stranded. In a quarter of the time the server
+// loses its memory as well, and then the counters in the database must still be right.
+//
+// At the end the oracles in oracles.go and liveness.go judge the history. When one finds
+// a violation, the exit code is 1, what happened before it is told in words, and the
+// folder with the history stays; -check judges it again.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	duration  time.Duration
+	seed      uint64
+	keep      string
+	check     string
+	workers   int
+	loops     int
+	overtakes int
+	linger    time.Duration
+}
+
+func main() {
+	if os.Getenv(asWorker) != "" {
+		if err := work(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, "soak: worker:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	var o options
+	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long")
+	flag.Uint64Var(&o.seed, "seed", 0, "chooses the faults, though not the moments at which they meet; 0 is chance")
+	flag.StringVar(&o.keep, "keep", "", "write the history to this folder and keep it")
+	flag.StringVar(&o.check, "check", "", "judge the history in this folder again, and do nothing else")
+	flag.IntVar(&o.workers, "workers", 8, "worker processes")
+	flag.IntVar(&o.loops, "loops", 5, "goroutines of each worker")
+	flag.IntVar(&o.overtakes, "overtakes", 0, "without faults, this many later calls may get a lock before a waiter; 0 is any number")
+	flag.DurationVar(&o.linger, "linger", 70*time.Second, "how long keys may stay after the last worker has ended")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := soak(ctx, os.Stdout, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+// errViolated is returned when an oracle has found something.
+var errViolated = errors.New("promises were broken, see above")
+
+// soak runs all rounds and judges each.
+func soak(ctx context.Context, w io.Writer, o options) error {
+	if o.check != "" {
+		return recheck(ctx, w, o.check)
+	}
+	if !supported {
+		return errors.New("this needs Linux: one clock for all processes, and children that die with their parent")
+	}
+	if o.seed == 0 {
+		o.seed = rand.Uint64N(1e9) + 1
+	}
+	dir, err := o.folder()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "soak of %s with seed %d in %s\n", o.duration, o.seed, dir)
+	sum, violations := newSummary(), 0
+	for i, r := range o.rounds() {
+		r.dir = filepath.Join(dir, fmt.Sprintf("round-%02d", i+1))
+		fmt.Fprintf(w, "round %d: %s%s\n", i+1, r.Lasts, map[bool]string{true: ", and Redis loses its memory"}[r.Lossy])
+		if err := r.run(ctx); err != nil {
+			return fmt.Errorf("round %d: %w (what there is of it is in %s)", i+1, err, r.dir)
+		}
+		n, err := judgeRound(ctx, w, r.dir, sum)
+		if err != nil {
+			return err
+		}
+		violations += n
+	}
+	sum.print(w, violations)
+	return o.finish(w, dir, violations)
+}
+
+// folder returns where the history goes.
+func (o options) folder() (string, error) {
+	if o.keep == "" {
+		return os.MkdirTemp("", "soak-")
+	}
+	return filepath.Abs(o.keep)
+}
+
+// finish removes the history if nobody needs it.
+func (o options) finish(w io.Writer, dir string, violations int) error {
+	if violations > 0 {
+		fmt.Fprintf(w, "the seed was %d; the history is in %s; judge it again with: go run ./lab/soak -check %s\n", o.seed, dir, dir)
+		return errViolated
+	}
+	if o.keep == "" {
+		return os.RemoveAll(dir)
+	}
+	return nil
+}
+
+// cycle is about how long a pair of rounds takes: one in which Redis keeps its memory,
+// and a shorter one in which it does not.
+const cycle = 2 * time.Minute
+
+// rounds divides the time.
+func (o options) rounds() []*round {
+	var rounds []*round
+	cycles := max(1, int((o.duration+cycle/2)/cycle))
+	each := o.duration / time.Duration(cycles)
+	for i := range 2 * cycles {
+		r := &round{
+			Seed: o.seed + uint64(i), Lossy: i%2 == 1, Lasts: each * 3 / 4, Workers: o.workers, Loops: o.loops,
+			Locks: fewLocks, Linger: o.linger, Overtakes: o.overtakes,
+		}
+		if r.Lossy {
+			r.Lasts = each / 4
+		}
+		rounds = append(rounds, r)
+	}
+	return rounds
+}
+
+// judgeRound judges the history in a folder, and tells what is wrong with it.
+func judgeRound(ctx context.Context, w io.Writer, dir string, sum *summary) (int, error) {
+	h, err := readHistory(ctx, dir)
+	if err != nil {
+		return 0, fmt.Errorf("read the history: %w", err)
+	}
+	sum.add(h)
+	found := h.judge()
+	for _, v := range found {
+		fmt.Fprintf(w, "\nVIOLATION (%s, seed %d, %s): %s\nbefore that:\n%s\n\n", v.oracle, h.Seed, dir, v.text, h.lastWords(v.name, v.at, 40))
+	}
+	return len(found), nil
+}
+
+// recheck judges a history again: that of a run, or of one round.
+func recheck(ctx context.Context, w io.Writer, dir string) error {
+	dirs, err := filepath.Glob(filepath.Join(dir, "round-*"))
+	if err != nil {
+		return err
+	}
+	if len(dirs) == 0 {
+		dirs = []string{dir}
+	}
+	slices.Sort(dirs)
+	sum, violations := newSummary(), 0
+	for _, d := range dirs {
+		n, err := judgeRound(ctx, w, d, sum)
+		if err != nil {
+			return err
+		}
+		violations += n
+	}
+	sum.print(w, violations)
+	if violations > 0 {
+		return errViolated
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A nemesis does harm to a round: faults that come at random times, and several at a
+// time.
+type nemesis struct {
+	*round
+	rng     *rand.Rand
+	serving sync.Mutex // held by the fault that has the server in hand
+	faults  sync.WaitGroup
+
+	mu  sync.Mutex
+	err error // what was not to be: a server that does not start again
+}
+
+func newNemesis(r *round) *nemesis {
+	return &nemesis{round: r, rng: rand.New(rand.NewPCG(r.Seed, 0))}
+}
+
+// meanBetween is the mean time from one fault to the next.
+const meanBetween = time.Second
+
+// An action is a fault on its way: what it is, how exactly, and what it does. It undoes
+// itself when it has lasted, or when its context ends. The zero value is none.
+type action struct {
+	kind string
+	how  string
+	run  func(ctx context.Context)
+}
+
+// A menace is a kind of fault. It picks its victim, takes that in hand, and says what
+// it is going to do; nothing, if the victim is in another's hands.
+type menace struct {
+	weight int
+	loses  bool // it makes the server forget
+	plan   func(n *nemesis) action
+}
+
+var menaces = []menace{
+	{weight: 4, plan: (*nemesis).killWorker},
+	{weight: 6, plan: (*nemesis).stopWorker},
+	{weight: 2, plan: (*nemesis).replaceWorker},
+	{weight: 2, plan: (*nemesis).killConnections},
+	{weight: 2, plan: (*nemesis).killSubscriptions},
+	{weight: 3, plan: (*nemesis).cut},
+	{weight: 4, plan: (*nemesis).hole},
+	{weight: 4, plan: (*nemesis).loseReplies},
+	{weight: 4, plan: (*nemesis).delay},
+	{weight: 2, plan: (*nemesis).refuse},
+	{weight: 2, plan: (*nemesis).flushScripts},
+	{weight: 2, plan: (*nemesis).pauseClients},
+	{weight: 4, plan: (*nemesis).stopServer},
+	{weight: 3, plan: (*nemesis).restartServer},
+	{weight: 8, loses: true, plan: (*nemesis).flushAll},
+	{weight: 8, loses: true, plan: (*nemesis).emptyRestart},
+	{weight: 4, loses: true, plan: (*nemesis).counterAhead},
+}
+
+// pick returns a kind of fault, by the weights.
+func (n *nemesis) pick() menace {
+	total := 0
+	for _, m := range menaces {
+		if n.Lossy || !m.loses {
+			total += m.weight
+		}
+	}
+	at := n.rng.IntN(total)
+	for _, m := range menaces {
+		if m.loses && !n.Lossy {
+			continue
+		}
+		if at -= m.weight; at < 0 {
+			return m
+		}
+	}
+	panic("not reached: the weights add up")
+}
+
+// strike does harm until ctx ends, and then heals everything. It returns when the last
+// fault is over.
+func (n *nemesis) strike(ctx context.Context) error {
+	for {
+		pause(ctx, exponential(n.rng, meanBetween))
+		if ctx.Err() != nil {
+			break
+		}
+		a := n.pick().plan(n)
+		if a.run == nil {
+			continue
+		}
+		n.faults.Go(func() {
+			from := monotonic()
+			a.run(ctx)
+			n.journal.write(event{What: fault, At: from, Until: monotonic(), Kind: a.kind, Text: a.how})
+		})
+	}
+	n.faults.Wait()
+	return n.heal()
+}
+
+// heal makes sure that nothing is broken any more.
+func (n *nemesis) heal() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	n.fleet.heal()
+	if n.err != nil {
+		return n.err
+	}
+	if _, err := n.server.do(ctx, "CLIENT", "UNPAUSE"); err != nil {
+		return fmt.Errorf("heal: %w", err)
+	}
+	return nil
+}
+
+func (n *nemesis) fail(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.err == nil {
+		n.err = err
+	}
+}
+
+// ttls returns a random time, between two multiples of the TTL of one of the locks.
+func (n *nemesis) ttls(least, most float64) time.Duration {
+	ttl := n.Locks[n.rng.IntN(len(n.Locks))].TTL
+	return time.Duration((least + (most-least)*n.rng.Float64()) * float64(ttl)).Round(time.Millisecond)
+}
+
+func (n *nemesis) slot() *slot { return n.fleet.slots[n.rng.IntN(len(n.fleet.slots))] }
+
+// onWorker is a fault of a process.
+func (n *nemesis) onWorker(kind, how string, run func(ctx context.Context, s *slot)) action {
+	s := n.slot()
+	if !s.process.TryLock() {
+		return action{}
+	}
+	return action{kind, strings.TrimSpace(how + " of " + s.current.name), func(ctx context.Context) {
+		defer s.process.Unlock()
+		run(ctx, s)
+	}}
+}
+
+// onNetwork is a fault of the connections of one worker.
+func (n *nemesis) onNetwork(kind, how string, run func(ctx context.Context, s *slot)) action {
+	s := n.slot()
+	if !s.network.TryLock() {
+		return action{}
+	}
+	return action{kind, strings.TrimSpace(fmt.Sprintf("%s of worker-%d", how, s.index+1)), func(ctx context.Context) {
+		defer s.network.Unlock()
+		run(ctx, s)
+	}}
+}
+
+// onServer is a fault of the server as a process.
+func (n *nemesis) onServer(kind, how string, run func(ctx context.Context)) action {
+	if !n.serving.TryLock() {
+		return action{}
+	}
+	return action{kind, how, func(ctx context.Context) {
+		defer n.serving.Unlock()
+		if n.server.cmd != nil { // it is nil if it did not start again, and that ends the round
+			run(ctx)
+		}
+	}}
+}
+
+// command is a fault that is a command to the server. One that gets no answer, because
+// the server is down or stopped, is none.
+func (n *nemesis) command(kind string, args ...string) action {
+	return action{kind, "", func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, _ = n.server.do(ctx, args...)
+	}}
+}

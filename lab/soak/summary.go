@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// A summary is the figures of one or more rounds.
+type summary struct {
+	rounds     int
+	calls      int
+	acquired   int // holds
+	handOffs   int // holds that somebody waited for while another had the lock
+	cancelled  int // waits that ended with their context
+	tries      int // that found the lock held
+	stale      int // grants that came too late
+	lost       int // leases that ended before they were given back
+	unreleased int // releases without an answer
+	commits    int
+	fenced     int
+	overlaps   int // where Redis loses its memory; they are no violation there
+	faults     map[string]int
+
+	longestWait  int64 // until the lock was had
+	longestPeace int64 // without faults, until whatever
+	longestIdle  int64 // without faults
+	longestLate  int64 // return of a wait that was cancelled, without faults
+	longestClose int64
+	longestKeys  int64 // until the server was empty
+	overtaken    int   // without faults, the most
+	stalled      int64
+}
+
+func newSummary() *summary { return &summary{faults: make(map[string]int)} }
+
+// add adds the figures of a round.
+func (s *summary) add(h *history) {
+	s.rounds++
+	s.calls += len(h.calls)
+	for _, call := range h.calls {
+		s.addCall(h, call)
+	}
+	for _, e := range h.events {
+		s.addEvent(e)
+	}
+	for name, spans := range h.holds {
+		s.acquired += len(spans)
+		end := int64(0)
+		for _, span := range spans {
+			if span.asked.from < end {
+				s.handOffs++
+			}
+			end = max(end, span.to)
+			if span.end == ended {
+				s.lost++
+			}
+		}
+		for _, i := range h.idles(name) {
+			s.longestIdle = max(s.longestIdle, i.length())
+		}
+	}
+	for _, w := range h.queueings() {
+		s.longestPeace = max(s.longestPeace, w.to-w.from)
+		s.overtaken = max(s.overtaken, w.overtaken)
+	}
+	if h.Lossy {
+		s.overlaps += len(overlaps(h))
+	}
+}
+
+func (s *summary) addCall(h *history, call *asked) {
+	switch {
+	case call.outcome == held && call.how != byTry:
+		s.longestWait = max(s.longestWait, call.to-call.from)
+	case call.outcome == stale:
+		s.stale++
+	case call.outcome == failed && call.how == byTry && call.reason == kindHeld:
+		s.tries++
+	case call.outcome == failed && call.late > 0:
+		s.cancelled++
+		if call.how != byTry && h.isQuiet(call.to-call.late, call.to) {
+			s.longestLate = max(s.longestLate, call.late)
+		}
+	}
+}
+
+func (s *summary) addEvent(e event) {
+	switch e.What {
+	case fault:
+		s.faults[e.Kind]++
+	case wrote:
+		s.commits++
+	case fenced:
+		s.fenced++
+	case released:
+		if kind(e.Text) == kindUnavailable {
+			s.unreleased++
+		}
+	case closed:
+		s.longestClose = max(s.longestClose, e.N)
+	case keys:
+		s.longestKeys = max(s.longestKeys, e.N)
+	case stall:
+		s.stalled += e.N
+	}
+}
+
+// print writes the figures.
+func (s *summary) print(w io.Writer, violations int) {
+	line := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+	short := func(ns int64) time.Duration { return time.Duration(ns).Round(time.Millisecond) }
+	total := 0
+	for _, n := range s.faults {
+		total += n
+	}
+	line("%d calls in %d rounds: %d acquisitions, %d of them hand-offs; %d waits cancelled, %d tries found it held",
+		s.calls, s.rounds, s.acquired, s.handOffs, s.cancelled, s.tries)
+	line("%d leases lost, %d grants too late, %d releases without an answer; %d commits, %d stale writes refused",
+		s.lost, s.stale, s.unreleased, s.commits, s.fenced)
+	line("%d faults:", total)
+	for _, kind := range slices.Sorted(maps.Keys(s.faults)) {
+		line("  %4d %s", s.faults[kind], kind)
+	}
+	line("longest wait for a lock: %s, without faults %s, overtaken by %d later calls at most",
+		short(s.longestWait), short(s.longestPeace), s.overtaken)
+	line("longest time without faults in which a lock was free and somebody waited: %s", short(s.longestIdle))
+	line("longest return of a cancelled wait, without faults: %s; longest Close: %s; server empty after %s at the most",
+		short(s.longestLate), short(s.longestClose), short(s.longestKeys))
+	line("workers had to wait for a processor for %s in all; %d overlaps where Redis had lost its memory, which is allowed there",
+		short(s.stalled), s.overlaps)
+	line("%d violations", violations)
+}

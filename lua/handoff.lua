@@ -1,0 +1,75 @@
+-- Part of acquire, release and break.
+
+-- counter returns the last fence that anybody may have used, or 0.
+local function counter()
+  local last = redis.pcall('GET', KEYS[2])
+  last = type(last) == 'string' and tonumber(last) or 0
+  if last >= 0 and last < 9e15 then
+    return last
+  end
+  return 0
+end
+
+-- give makes an owner the holder, with a block of 65536 fences for the turns inside of their process. It returns
+-- the first and the last of them.
+local function give(owner, label, ttl, fence)
+  fence = math.max(tonumber(us), fence)
+  local first, last = string.format('%.0f', fence), string.format('%.0f', fence + 65535)
+  redis.call('SET', KEYS[2], last, 'PX', '604800000')
+  redis.call('SET', KEYS[1], 'lk1:' .. owner .. ':' .. first .. ':' .. us .. ':' .. label, 'PX', ttl)
+  return first, last
+end
+
+-- tell sends a client a message and returns whether it was heard, as far as can be known: a client without a
+-- right to publish can't know.
+local function tell(wake, owner, message)
+  return redis.pcall('PUBLISH', wake .. string.match(owner, '^[^.]*'), message) ~= 0
+end
+
+-- handoff gives the lock to the first of the line who lives, and tells them. It returns the owner, the first and
+-- the last of their fences, and 1 if there are more in the line, else 0; or nil if none of the first 64 lives.
+--   last: the last fence that anybody may have used
+--   me, label, ttl: who asks; if it is their turn they learn it from the reply. Or nil
+-- Nothing is deleted before it is overwritten, and the line comes after the lock, so that an error half-way
+-- leaves a lock that somebody has. A place whose client nobody can reach is passed over at once.
+local function handoff(last, me, label, ttl)
+  local line = redis.pcall('ZRANGE', KEYS[3], 0, 1)
+  local passed = {}
+  local to, first, others
+  for i = 1, 64 do
+    if i == 3 then
+      line = redis.call('ZRANGE', KEYS[3], 0, 64)
+    end
+    local owner = line[i]
+    if not owner then
+      break
+    end
+    passed[i] = owner
+    local length = #line
+    if i == 2 and length == 2 then
+      length = redis.call('ZCARD', KEYS[3])
+    end
+    others = length > i and 1 or 0
+    if owner == me then
+      first, last = give(owner, label, ttl, last + 1)
+      to = owner
+      break
+    end
+    local place = redis.pcall('HGET', KEYS[4], owner)
+    local deadline, grant, n, at = string.match(type(place) == 'string' and place or '', '^(%d+):(%d+):(%d+):()')
+    if deadline and tonumber(deadline) >= tonumber(us) then
+      n = tonumber(n)
+      first, last = give(owner, string.sub(place, at + n), grant, last + 1)
+      local told = 'g:lk1:' .. owner .. ':' .. first .. ':' .. us .. ':' .. others .. ':' .. KEYS[1]
+      if n == 0 or tell(string.sub(place, at, at + n - 1), owner, told) then
+        to = owner
+        break
+      end
+    end
+  end
+  if passed[1] then
+    redis.pcall('HDEL', KEYS[4], unpack(passed))
+    redis.call('ZREM', KEYS[3], unpack(passed))
+  end
+  return to, first, last, others
+end
