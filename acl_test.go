@@ -21,7 +21,7 @@ var leastRights = []string{
 	"resetkeys", "~lockkeeper:*", "~{lockkeeper:*", // the locks, and what derives from them
 	"resetchannels", "&lockkeeper:wake:*",
 	"-@all", "+eval", "+evalsha", "+time", "+get", "+set", "+del", "+exists", "+pttl", "+pexpire",
-	"+zadd", "+zrem", "+zpopmin", "+publish", "+subscribe",
+	"+zadd", "+zrem", "+zrange", "+zcard", "+zrank", "+hset", "+hget", "+hdel", "+publish", "+subscribe",
 	"+scan", // for List only
 }
 

@@ -162,7 +162,7 @@ func TestGrantAfterItsBelief(t *testing.T) {
 		// One that waits goes on waiting, and gets it when the network is good again.
 		start := time.Now()
 		result := goes(func() error { _, err := lock.Acquire(t.Context()); return err })
-		time.Sleep(960 * ms)
+		time.Sleep(940 * ms)
 		w.breaks(nil)
 		if err := <-result; err != nil {
 			t.Error(err)

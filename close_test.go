@@ -242,12 +242,13 @@ func TestCloseDuringAnAcquisition(t *testing.T) {
 func TestCloseDuringAWaitersRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p := newParty(t)
-		lease := mustTry(t, p.holder)
+		mustTry(t, p.holder)
 		c := newClient(t, p.wire, lockkeeper.Config{})
 		result := waits(t.Context(), c.Mutex("orders"))
 		settled(300 * ms)
 		p.wire.breaks(on(slow(0, 400*ms), "acquire"))
-		mustRelease(t, lease) // it is woken and takes the lock, but does not know yet
+		p.server.Del(ordersKey)
+		p.server.BreakSubscriptions() // it asks and takes the lock, but does not know yet
 		synctest.Wait()
 		start := time.Now()
 		closes(t, c)

@@ -70,8 +70,8 @@ func TestNoKeyWithoutATTL(t *testing.T) {
 			t.Errorf("key %s has TTL %d", key, ttl)
 		}
 	}
-	if len(keys) != 3 {
-		t.Errorf("keys %v, want the lock, its counter and its line", keys)
+	if len(keys) != 4 {
+		t.Errorf("keys %v, want the lock, its counter, its line and the places there", keys)
 	}
 	mustRelease(t, lease)
 	if got := soon(t, "the waiter", result); got.err != nil {

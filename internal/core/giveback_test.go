@@ -70,10 +70,15 @@ func TestReleaseIsCappedByBelief(t *testing.T) {
 	wantBack(t, late.Failed(at(20), false), core.Leave, 0)
 }
 
+// loose are lost requests that may run until notAfter, the last of them given up at 1 s.
+func loose(count int, notAfter int64) core.Loose {
+	return core.Loose{Count: count, Bound: at(1000), NotAfter: notAfter}
+}
+
 // The lost request may run until the server's clock says 5,000,000 us, and was
 // given up at 1 s on ours.
 func TestUndoWaitsForNotAfter(t *testing.T) {
-	u := core.NewUndo(5_000_000, at(1000), time.Second)
+	u := core.NewUndo(0, loose(1, 5_000_000), time.Second)
 	wantBack(t, u.Start(at(990)), core.Send, at(1990))
 	wantBack(t, u.Done(at(1000), false, 4_900_000), core.Sleep, at(1110)) // and 10 ms
 	wantBack(t, u.Resume(at(1110)), core.Send, at(2110))
@@ -82,7 +87,7 @@ func TestUndoWaitsForNotAfter(t *testing.T) {
 }
 
 func TestUndoLooksMoreThanOnce(t *testing.T) {
-	u := core.NewUndo(5_000_000, at(1000), 10*time.Second)
+	u := core.NewUndo(0, loose(1, 5_000_000), 10*time.Second)
 	u.Start(0)
 	wantBack(t, u.Done(0, false, 2_000_000), core.Sleep, at(500)) // 3 s are left
 	// A server's clock that has gone back an hour does not end it either.
@@ -91,7 +96,7 @@ func TestUndoLooksMoreThanOnce(t *testing.T) {
 
 func TestUndoEndsWhenItDeleted(t *testing.T) {
 	for _, notAfter := range []int64{0, 5_000_000} {
-		u := core.NewUndo(notAfter, at(1000), time.Second)
+		u := core.NewUndo(0, loose(1, notAfter), time.Second)
 		u.Start(0)
 		wantBack(t, u.Done(at(10), true, 0), core.Freed, 0)
 	}
@@ -99,7 +104,7 @@ func TestUndoEndsWhenItDeleted(t *testing.T) {
 
 // Nothing bounds the request on the server: the undo looks for a second TTL.
 func TestUndoUnbounded(t *testing.T) {
-	u := core.NewUndo(0, at(1000), time.Second)
+	u := core.NewUndo(0, loose(1, 0), time.Second)
 	now, tries := at(1000), 0
 	for s := u.Start(now); s.Do != core.Leave; s = u.Resume(now) {
 		tries++
@@ -121,7 +126,7 @@ func TestUndoUnbounded(t *testing.T) {
 }
 
 func TestUndoWithoutAnswers(t *testing.T) {
-	u := core.NewUndo(5_000_000, at(1000), time.Second)
+	u := core.NewUndo(0, loose(1, 5_000_000), time.Second)
 	u.Start(0)
 	for i, want := range []float64{25, 50, 100, 200, 400, 500, 500} {
 		wantBack(t, u.Failed(at(0)), core.Sleep, at(want))
@@ -135,13 +140,13 @@ func TestUndoWithoutAnswers(t *testing.T) {
 
 // When the client closes, an undo waits for nothing that may never come.
 func TestUndoHurries(t *testing.T) {
-	u := core.NewUndo(5_000_000, at(1000), time.Second)
+	u := core.NewUndo(0, loose(1, 5_000_000), time.Second)
 	u.Start(0)
 	u.Hurry()
 	wantBack(t, u.Done(at(1000), false, 4_900_000), core.Sleep, at(1110)) // this is sure to end
 	wantBack(t, u.Failed(at(1200)), core.Leave, 0)
 
-	unbounded := core.NewUndo(0, at(1000), time.Second)
+	unbounded := core.NewUndo(0, loose(1, 0), time.Second)
 	unbounded.Start(0)
 	unbounded.Hurry()
 	wantBack(t, unbounded.Done(at(10), false, 1), core.Leave, 0)

@@ -137,7 +137,7 @@ func compare(r *rand.Rand) error {
 func (n *naive) hold(k *core.Keeper, r *rand.Rand, now core.Instant) {
 	terms := core.Terms{TTL: ms * time.Duration(100+100*r.IntN(4)), Margin: ms * time.Duration(5+r.IntN(20))}
 	longest := ms * time.Duration(r.IntN(2)*r.IntN(900))
-	l := core.NewLease(nil, terms, now, longest)
+	l := lease(terms, now, longest)
 	x := &naiveLease{l: &l, most: core.Never, due: now.Add(terms.TTL / 3)}
 	if longest > 0 {
 		x.most = now.Add(longest)

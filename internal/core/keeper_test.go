@@ -18,9 +18,17 @@ func at(millis float64) core.Instant { return core.Instant(millis * float64(ms))
 // hold keeps one lease that a request sent at 0 has obtained.
 func hold(longest time.Duration) (*core.Keeper, *core.Lease) {
 	k := new(core.Keeper)
-	l := core.NewLease("holder", terms, 0, longest)
+	l := lease(terms, 0, longest)
+	l.Holder = "holder"
 	k.Hold(&l)
 	return k, &l
+}
+
+// lease is what a request sent at that time has obtained for one turn.
+func lease(terms core.Terms, sent core.Instant, longest time.Duration) core.Lease {
+	l := core.NewLease(terms, terms.TTL, sent)
+	l.Limit(sent, longest)
+	return l
 }
 
 func wantUntil(t *testing.T, l *core.Lease, want core.Instant) {
@@ -38,7 +46,7 @@ func wantEnd(t *testing.T, got, want core.End) {
 }
 
 func TestBeliefCountsFromSending(t *testing.T) {
-	l := core.NewLease(nil, terms, at(100), 0)
+	l := lease(terms, at(100), 0)
 	wantUntil(t, &l, at(1000))
 	if l.Holder != nil || l.Terms() != terms || l.End() != core.NotEnded {
 		t.Errorf("new lease is %+v", l)
@@ -194,7 +202,7 @@ func TestSuccessEndsTheBackoff(t *testing.T) {
 
 func TestShortTTLHasNoHotLoop(t *testing.T) {
 	k := new(core.Keeper)
-	l := core.NewLease(nil, core.Terms{TTL: 10 * ms, Margin: 2 * ms}, 0, 0)
+	l := lease(core.Terms{TTL: 10 * ms, Margin: 2 * ms}, 0, 0)
 	k.Hold(&l)
 	tries := 0
 	for now := core.Instant(0); l.End() == core.NotEnded; {
@@ -267,7 +275,7 @@ func TestBoundLeavesTimeForAnotherTry(t *testing.T) {
 	if got := l.Bound(at(800)); got != at(900) {
 		t.Errorf("bound is %s, want the end of belief", time.Duration(got))
 	}
-	short := core.NewLease(nil, core.Terms{TTL: 12 * ms, Margin: 2 * ms}, 0, 0)
+	short := lease(core.Terms{TTL: 12 * ms, Margin: 2 * ms}, 0, 0)
 	if got := short.Bound(0); got != at(5) {
 		t.Errorf("bound is %s, want at least 5ms", time.Duration(got))
 	}
@@ -275,12 +283,12 @@ func TestBoundLeavesTimeForAnotherTry(t *testing.T) {
 
 func TestTickLetsOthersRideAlong(t *testing.T) {
 	k := new(core.Keeper)
-	lease := func(sent float64) *core.Lease {
-		l := core.NewLease(nil, terms, at(sent), 0)
+	keep := func(sent float64) *core.Lease {
+		l := lease(terms, at(sent), 0)
 		k.Hold(&l)
 		return &l
 	}
-	a, b, c := lease(0), lease(49), lease(51) // due at 333, 382, 384; a twentieth is 49.95
+	a, b, c := keep(0), keep(49), keep(51) // due at 333, 382, 384; a twentieth is 49.95
 	renew, _ := k.Tick(at(333))
 	if len(renew) != 2 || renew[0] != a || renew[1] != b {
 		t.Fatalf("%d leases renewed, want those due within a twentieth of the TTL", len(renew))
@@ -292,7 +300,7 @@ func TestTickLetsOthersRideAlong(t *testing.T) {
 
 func TestTickKeepsTheBackoffOfOthers(t *testing.T) {
 	k := new(core.Keeper)
-	a, b := core.NewLease(nil, terms, 0, 0), core.NewLease(nil, terms, at(40), 0)
+	a, b := lease(terms, 0, 0), lease(terms, at(40), 0)
 	k.Hold(&a)
 	k.Hold(&b)
 	k.Tick(at(333)) // both
@@ -305,7 +313,7 @@ func TestTickKeepsTheBackoffOfOthers(t *testing.T) {
 
 func TestTickAlone(t *testing.T) {
 	k := new(core.Keeper)
-	l := core.NewLease(nil, terms, at(20), 0)
+	l := lease(terms, at(20), 0)
 	k.Hold(&l)
 	// Nobody is due at 333, so nobody rides along.
 	if renew, _ := k.Tick(at(333)); len(renew) != 0 {
@@ -323,7 +331,7 @@ func TestWakeChecksEveryHalfMargin(t *testing.T) {
 	if got := k.Wake(at(320)); got != at(333) {
 		t.Errorf("wakes at %s, want when the renewal is due", time.Duration(got))
 	}
-	short := core.NewLease(nil, core.Terms{TTL: 100 * ms, Margin: 10 * ms}, 0, 0)
+	short := lease(core.Terms{TTL: 100 * ms, Margin: 10 * ms}, 0, 0)
 	k.Hold(&short)
 	if got := k.Wake(0); got != at(5) {
 		t.Errorf("wakes at %s, want half of the smallest margin", time.Duration(got))
@@ -337,7 +345,7 @@ func TestWakeChecksEveryHalfMargin(t *testing.T) {
 		t.Errorf("wakes at %s, want half of the margin that is left", time.Duration(got))
 	}
 	var lowest core.Keeper
-	l := core.NewLease(nil, core.Terms{TTL: 10 * ms, Margin: ms}, 0, 0)
+	l := lease(core.Terms{TTL: 10 * ms, Margin: ms}, 0, 0)
 	lowest.Hold(&l)
 	if got := lowest.Wake(0); got != at(1) {
 		t.Errorf("wakes at %s, want not more than once a millisecond", time.Duration(got))

@@ -1,4 +1,4 @@
-package bench
+package main
 
 import (
 	"context"
@@ -15,9 +15,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/redistest"
 	"github.com/lockkeeper/lockkeeper/rueidisconn"
 )
-
-// compareAndDelete is the release that every description of a Redis lock has.
-const compareAndDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`
 
 // A cycle takes a free lock and gives it back.
 type cycle func(ctx context.Context) error
@@ -137,8 +134,6 @@ func percentiles(d []time.Duration) (p50, p99 time.Duration) {
 	slices.Sort(d)
 	return d[len(d)/2], d[len(d)*99/100]
 }
-
-func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
 // requests counts what one cycle of the lock sends. It sends nothing but scripts,
 // and the commands inside of them are no requests.
