@@ -55,7 +55,7 @@ func (l *Lock) acquire(ctx context.Context, how manner) (*Lease, error) {
 	if !l.c.enter() {
 		return nil, ErrClosed
 	}
-	defer l.c.calls.Done()
+	defer l.c.done()
 	trace := l.c.cfg.Trace
 	if trace == nil {
 		return l.obtain(ctx, how)
@@ -83,7 +83,7 @@ func (l *Lock) try(ctx context.Context, body bool) (*Lease, error) {
 	c := l.c
 	o := &opening{call: call{lock: l, body: body}}
 	machine := core.NewTry(l.kind.Terms)
-	now := c.clock.now()
+	now := c.clock.about()
 	for {
 		q := question{lock: l, Question: core.Question{Owner: c.newOwner(), Kind: l.kind, Sent: now}}
 		q.Bound = min(machine.Bound(now), c.deadlineOf(ctx))
@@ -137,7 +137,7 @@ func (c *Client) take(o *opening, q *question, g core.Grant, now core.Instant) b
 // keeper takes over.
 func (l *Lock) await(ctx context.Context, body bool) (*Lease, error) {
 	c := l.c
-	now := c.clock.now()
+	now := c.clock.about()
 	c.mu.Lock()
 	ln := c.lines[l.keys[0]]
 	var a *call
@@ -156,6 +156,7 @@ func (l *Lock) await(ctx context.Context, body bool) (*Lease, error) {
 	}
 	a.waiter = core.Waiter{Call: a, Kind: l.kind}
 	if !ln.core.Come(now, &a.waiter).Ask {
+		c.listen()
 		c.mu.Unlock()
 		return a.wait(ctx, ln)
 	}
@@ -168,6 +169,7 @@ func (l *Lock) await(ctx context.Context, body bool) (*Lease, error) {
 		return a.lease, a.err
 	}
 	a.ready = make(chan struct{}, 1)
+	c.listen()
 	c.mu.Unlock()
 	return a.wait(ctx, ln)
 }
@@ -185,7 +187,6 @@ func (a *call) ask(ctx context.Context, ln *line, q *question) {
 // wait waits until the line has served the call, or ctx has ended.
 func (a *call) wait(ctx context.Context, ln *line) (*Lease, error) {
 	c := a.lock.c
-	c.listen()
 	if trace := c.cfg.Trace; trace != nil && trace.Wait != nil {
 		trace.Wait(WaitTrace{Name: a.lock.name})
 	}

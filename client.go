@@ -157,14 +157,14 @@ type Client struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	flights sync.WaitGroup // goroutines of this client
-	calls   sync.WaitGroup // acquisitions, what is left to do of them, and bodies of Do
-
 	ended chan struct{} // closed when everything has ended
 
 	late atomic.Uint64 // wake-ups of the keeper that were late
 
 	mu       sync.Mutex
 	closed   bool
+	pending  int           // calls, what is left to do of them, and bodies of Do
+	idle     chan struct{} // closed when none is pending; nil unless Close waits for that
 	keeper   core.Keeper
 	keeping  bool // the keeper's goroutine runs
 	asleep   core.Instant
@@ -217,7 +217,7 @@ func (c *Client) Close(ctx context.Context) error {
 	go func() { // outlives Close only if a body or the server does not answer
 		defer close(c.ended)
 		c.releaseAll(ctx, leases)
-		c.calls.Wait()
+		c.awaitIdle()
 		c.stop()
 		c.flights.Wait()
 	}()
@@ -295,20 +295,44 @@ func (c *Client) start(f func()) bool {
 	return true
 }
 
-// enter counts a call that Close has to wait for, until c.calls.Done. It returns
-// false when the client is closed.
+// enter counts a call that Close has to wait for, until done. It returns false when the
+// client is closed.
 func (c *Client) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
-	c.calls.Add(1)
+	c.pending++
 	return true
 }
 
-// follow runs f in a goroutine as start does. It is for what is left to do of a call,
-// which is counted itself: Close waits for it before it ends the other goroutines.
+func (c *Client) done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending--; c.pending == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+// awaitIdle waits until nothing is pending. Only the one Close that works may call it.
+// It is no WaitGroup, because something may begin while it waits: an undo, say, of
+// what a request has got that was on its way.
+func (c *Client) awaitIdle() {
+	c.mu.Lock()
+	if c.pending == 0 {
+		c.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	c.idle = idle
+	c.mu.Unlock()
+	<-idle
+}
+
+// follow runs f in a goroutine as start does. Close waits for it before it ends the
+// other goroutines.
 func (c *Client) follow(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -317,13 +341,12 @@ func (c *Client) follow(f func()) bool {
 
 // follows is follow with the mutex held.
 func (c *Client) follows(f func()) bool {
-	c.calls.Add(1)
 	started := c.start(func() {
-		defer c.calls.Done()
+		defer c.done()
 		f()
 	})
-	if !started {
-		c.calls.Done()
+	if started {
+		c.pending++
 	}
 	return started
 }

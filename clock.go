@@ -42,6 +42,13 @@ func (c *clock) now() core.Instant {
 	return core.Instant(elapsed + ahead)
 }
 
+// about returns an instant that is now, or earlier by a suspension that now has not been
+// asked about since. It is cheap, and right for what may count from too early, such as
+// when a request was sent.
+func (c *clock) about() core.Instant {
+	return core.Instant(time.Since(c.origin)) + core.Instant(c.ahead.Load())
+}
+
 // until returns how long a timer for i has to run.
 func (c *clock) until(i core.Instant) time.Duration { return i.Sub(c.now()) }
 

@@ -24,10 +24,8 @@ const (
 	listenRefused = 30 * time.Second // the server said no
 )
 
-// listen starts the subscription if need be.
+// listen starts the subscription if need be. c.mu must be held.
 func (c *Client) listen() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !c.listener.started {
 		c.listener.started = c.start(c.hear)
 	}

@@ -193,7 +193,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lease *Lease
 	if !l.c.enter() {
 		return ErrClosed
 	}
-	defer l.c.calls.Done()
+	defer l.c.done()
 	lease, err := l.acquire(ctx, manner{wait: true, body: true})
 	if err != nil {
 		return err

@@ -54,6 +54,8 @@ func (l *Lease) release(ctx context.Context) (passed bool, err error) {
 		return false, nil
 	}
 	l.released = true
+	c.pending++ // Close waits for it
+	defer c.done()
 	if end := h.core.Lease.End(); end != core.NotEnded && end != core.Withdrawn {
 		if err == errReleased { // it has ended in the meantime
 			err = l.lostError(end)

@@ -151,3 +151,40 @@ func TestUndoHurries(t *testing.T) {
 	unbounded.Hurry()
 	wantBack(t, unbounded.Done(at(10), false, 1), core.Leave, 0)
 }
+
+// Nothing is loose: one answer ends it, whatever it says.
+func TestUndoOfWhatIsAnswered(t *testing.T) {
+	for _, deleted := range []bool{true, false} {
+		u := core.NewUndo(at(500), core.Loose{}, time.Second)
+		wantBack(t, u.Start(at(500)), core.Send, at(1500))
+		wantBack(t, u.Failed(at(600)), core.Sleep, at(625)) // the place may still be there
+		wantBack(t, u.Resume(at(625)), core.Send, at(1625))
+		wantBack(t, u.Done(at(630), deleted, 1), core.Freed, 0)
+	}
+	u := core.NewUndo(at(500), core.Loose{}, time.Second)
+	wantBack(t, u.Resume(at(1500)), core.Leave, 0) // what there was has expired
+}
+
+// Of several requests one has taken the lock: the others may still run.
+func TestUndoOfSeveral(t *testing.T) {
+	u := core.NewUndo(0, loose(2, 5_000_000), 10*time.Second)
+	u.Start(0)
+	wantBack(t, u.Done(at(10), true, 0), core.Sleep, at(60))
+	wantBack(t, u.Resume(at(60)), core.Send, at(1060))
+	wantBack(t, u.Done(at(70), false, 4_900_000), core.Sleep, at(180))
+	wantBack(t, u.Done(at(180), true, 0), core.Sleep, at(280))
+	wantBack(t, u.Done(at(280), false, 5_000_001), core.Freed, 0)
+
+	u = core.NewUndo(0, loose(2, 5_000_000), 10*time.Second)
+	u.Hurry()
+	wantBack(t, u.Done(at(10), true, 0), core.Leave, 0) // no time was promised
+}
+
+// An undo that begins late looks for as long as one that begins at once.
+func TestUndoThatBeginsLate(t *testing.T) {
+	u := core.NewUndo(at(4000), loose(1, 5_000_000), time.Second)
+	wantBack(t, u.Start(at(4000)), core.Send, at(5000))
+	wantBack(t, u.Failed(at(4980)), core.Leave, 0)
+	wantBack(t, u.Resume(at(4999)), core.Send, at(5999))
+	wantBack(t, u.Resume(at(5000)), core.Leave, 0)
+}

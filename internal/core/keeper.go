@@ -31,6 +31,7 @@ type Lease struct {
 	Holder any // the shell's own object for this hold
 
 	terms    Terms
+	granted  time.Duration // what the hold began with
 	proven   Instant // belief, as far as the server's answers carry it
 	most     Instant // belief never goes beyond: the longest turn
 	until    Instant // belief ends: the earlier of the two
@@ -43,7 +44,7 @@ type Lease struct {
 // NewLease describes a hold that was granted for a time after sent. Renewals ask for
 // the terms.
 func NewLease(terms Terms, granted time.Duration, sent Instant) Lease {
-	l := Lease{terms: terms, most: Never, at: -1}
+	l := Lease{terms: terms, granted: granted, most: Never, at: -1}
 	l.proven = Terms{granted, terms.Margin}.Until(sent)
 	l.until = l.proven
 	l.due = sent.Add(granted / 3)
@@ -130,8 +131,7 @@ func (k *Keeper) Hold(l *Lease) {
 		k.check = half
 	}
 	if l.due != Never {
-		third := l.terms.TTL / 3
-		l.due = l.due.Add(-time.Duration(float64(third) * earlyFirst * k.spread()))
+		l.due = l.due.Add(-time.Duration(float64(l.granted/3) * earlyFirst * k.spread()))
 	}
 	k.leases.add(l)
 }

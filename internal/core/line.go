@@ -305,6 +305,10 @@ func (l *Line) Resume() Move {
 // line: a process that is too slow for them must not hold up everybody for ever.
 const mostMissed = 3
 
+// soon is when a hold that was handed over, and lives for less than its TTL, is renewed,
+// if its turn lasts that long.
+const soon = 100 * time.Millisecond
+
 // Granted takes in a message that the lock was handed to an owner. It returns false if
 // that is not who waits here: then nothing of that owner may stay on the server.
 //
@@ -328,6 +332,9 @@ func (l *Line) Granted(now Instant, owner string, g Grant) (Move, bool) {
 			l.place.missed, l.place.Since, l.place.from = 0, 0, now
 		}
 		return l.Resume(), true
+	}
+	if terms.HandOff() < terms.TTL {
+		lease.due = min(lease.due, now.Add(soon))
 	}
 	return l.win(now, l.place.Kind, lease, g), true
 }
