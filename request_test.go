@@ -39,7 +39,7 @@ func TestRequestNobodyAsksFor(t *testing.T) {
 	defer cancel()
 	r.free()
 	r.free()
-	if r.timed != nil {
+	if r.timer != nil {
 		t.Error("a timer was made")
 	}
 	// A driver that goes on after it returned is told to stop.

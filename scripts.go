@@ -64,24 +64,26 @@ type request struct {
 	context.Context // the caller's, for its values
 	deadline        time.Time
 
-	once   sync.Once
-	over   atomic.Bool     // it has returned
-	timed  context.Context // nil if nobody asked for Done before it was over
-	cancel context.CancelFunc
+	once  sync.Once
+	over  atomic.Bool // it has returned
+	ended chan struct{}
+	timer *time.Timer // closes ended; nil if nobody asked for Done before it was over
 }
 
 func (r *request) Deadline() (time.Time, bool) { return r.deadline, true }
 
 func (r *request) Done() <-chan struct{} {
 	r.once.Do(func() {
-		r.timed, r.cancel = context.WithDeadline(context.WithoutCancel(r.Context), r.deadline)
+		ended := make(chan struct{})
+		r.ended = ended
+		r.timer = time.AfterFunc(time.Until(r.deadline), func() { close(ended) })
 	})
-	if r.timed == nil {
-		done := make(chan struct{})
-		close(done)
-		return done
+	if r.ended == nil {
+		ended := make(chan struct{})
+		close(ended)
+		return ended
 	}
-	return r.timed.Done()
+	return r.ended
 }
 
 // Err is never nil once Done is closed: package context panics at a parent that
@@ -127,8 +129,8 @@ func (*lateError) Temporary() bool { return true }
 func (r *request) free() {
 	r.over.Store(true)
 	r.once.Do(func() {})
-	if r.cancel != nil {
-		r.cancel()
+	if r.timer != nil && r.timer.Stop() {
+		close(r.ended) // for contexts that a driver has derived from it
 	}
 }
 

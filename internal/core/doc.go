@@ -7,13 +7,14 @@
 //
 // The machines are:
 //
-//   - [Keeper]: when each lease of a client is renewed, and when belief in it ends;
-//   - [Acquire]: one acquisition, from its first request to a lease or an error;
-//   - [Undo]: taking back an acquisition whose outcome is unknown;
-//   - [Release]: giving a lease back through failures.
-//
-// The waiting line with direct hand-off gets its machine beside these; until
-// then Acquire asks again after a wake-up, which is a hint and never a grant.
+//   - [Keeper]: when each [Lease] of a client is renewed, when belief in it ends, and
+//     when each line has to ask;
+//   - [Line]: who waits for a key in this process, first come first served, with one
+//     place in the line on the server for all of them; and with its [Hold] which of
+//     them has the next turn without a word to the server;
+//   - [Try]: one attempt to take a lock without waiting;
+//   - [Undo]: taking back what an owner may have got: a lock, or a place in the line;
+//   - [Release]: giving a lock back through failures.
 //
 // None of the types is safe for concurrent use: the shell calls them under its
 // own lock.

@@ -56,6 +56,7 @@ func (v *simServer) give(owner string, p *simProc, ttl time.Duration, n, fence u
 	v.check(owner)
 	v.owner, v.proc, v.fence, v.counter = owner, p, fence, fence+n-1
 	v.expires = v.s.now.Add(ttl)
+	v.s.note("server: %s has the lock, fence %d, for %s", owner, fence, ttl)
 	return core.Grant{Fence: fence, Last: v.counter}
 }
 
@@ -166,6 +167,7 @@ func (v *simServer) handOff(last uint64, me string, proc *simProc, ttl time.Dura
 // release gives up what an owner has, and waits again in the same step if again is set.
 func (v *simServer) release(owner string, used uint64, again *simAsk) (deleted bool, r core.Reply) {
 	v.expire()
+	v.s.note("server: release of %s, has: %t, again: %t", owner, v.owner == owner, again != nil)
 	if v.owner != owner {
 		v.remove(owner)
 		return false, core.Reply{Answer: core.Late, Server: v.micros()}

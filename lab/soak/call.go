@@ -33,7 +33,7 @@ var errWork = errors.New("soak: the work failed")
 
 // call makes one call, and reports whether the client is still open.
 func (w *worker) call(ctx context.Context, rng *rand.Rand) bool {
-	i := rng.IntN(len(w.locks))
+	i := w.pick(rng)
 	c := &call{w: w, id: w.calls.Add(1), spec: w.Locks[i], rng: rng, how: byAcquire}
 	switch p := rng.Float64(); {
 	case p < 0.15:
@@ -60,6 +60,16 @@ func (w *worker) call(ctx context.Context, rng *rand.Rand) bool {
 	w.waiters.remove(c.spec.Name, c.id) // from now on it is no waiter
 	c.hold(ctx, lease)
 	return c.release(lease)
+}
+
+// pick chooses a lock: seldom one whose holds are long, or everybody would be waiting for
+// those.
+func (w *worker) pick(rng *rand.Rand) int {
+	i := rng.IntN(len(w.locks))
+	if w.Locks[i].Slow && rng.Float64() < 0.75 {
+		return w.pick(rng)
+	}
+	return i
 }
 
 // note writes an event of the call down.
@@ -191,17 +201,21 @@ func kindOf(err error) kind {
 	return unknown
 }
 
-// length picks how long a hold lasts: mostly short, some a good part of the TTL, and
+// length picks how long a hold lasts: some are short, some a good part of the TTL, and
 // some so long that they have to be renewed.
 func (c *call) length() time.Duration {
+	short, medium, long := 0.75, 0.9, 0.99
+	if c.spec.Slow {
+		short, medium, long = 0.4, 0.6, 0.9
+	}
 	ttl := float64(c.spec.TTL)
 	switch p := c.rng.Float64(); {
-	case p < 0.7:
+	case p < short:
 		return time.Duration(c.rng.Float64() * float64(1500*time.Microsecond))
-	case p < 0.85:
+	case p < medium:
 		return nextBeat(0)
-	case p < 0.98:
-		return time.Duration(c.rng.Float64() * 0.1 * ttl)
+	case p < long:
+		return time.Duration(c.rng.Float64() * 0.2 * ttl)
 	}
 	return time.Duration(c.rng.Float64() * 2 * ttl)
 }

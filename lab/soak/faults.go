@@ -9,10 +9,25 @@ import (
 )
 
 func (n *nemesis) killWorker() action {
-	return n.onWorker("worker killed", "", func(_ context.Context, s *slot) {
-		n.fleet.kill(s)
-		n.refill(s, false)
-	})
+	return n.onWorker("worker killed", "", func(ctx context.Context, s *slot) { n.kill(ctx, s, 0) })
+}
+
+// kill, freeze and swallow are what befalls a worker. The caller has it in hand.
+func (n *nemesis) kill(_ context.Context, s *slot, _ time.Duration) {
+	n.fleet.kill(s)
+	n.refill(s, false)
+}
+
+func (n *nemesis) freeze(ctx context.Context, s *slot, d time.Duration) {
+	stopProcess(s.current.cmd.Process)
+	pause(ctx, d)
+	resumeProcess(s.current.cmd.Process)
+}
+
+func (n *nemesis) swallow(ctx context.Context, s *slot, d time.Duration) {
+	s.proxy.Swallow()
+	pause(ctx, d)
+	s.proxy.Heal()
 }
 
 func (n *nemesis) refill(s *slot, closeFirst bool) {
@@ -23,11 +38,7 @@ func (n *nemesis) refill(s *slot, closeFirst bool) {
 
 func (n *nemesis) stopWorker() action {
 	d := n.ttls(0.2, 3)
-	return n.onWorker("worker stopped", lasts(d), func(ctx context.Context, s *slot) {
-		stopProcess(s.current.cmd.Process)
-		pause(ctx, d)
-		resumeProcess(s.current.cmd.Process)
-	})
+	return n.onWorker("worker stopped", lasts(d), func(ctx context.Context, s *slot) { n.freeze(ctx, s, d) })
 }
 
 func (n *nemesis) replaceWorker() action {
@@ -66,11 +77,7 @@ func (n *nemesis) cut() action {
 
 func (n *nemesis) hole() action {
 	d := n.ttls(0.2, 3)
-	return n.onNetwork("silent hole", lasts(d), func(ctx context.Context, s *slot) {
-		s.proxy.Swallow()
-		pause(ctx, d)
-		s.proxy.Heal()
-	})
+	return n.onNetwork("silent hole", lasts(d), func(ctx context.Context, s *slot) { n.swallow(ctx, s, d) })
 }
 
 func (n *nemesis) loseReplies() action {
@@ -89,6 +96,48 @@ func (n *nemesis) delay() action {
 		pause(ctx, d)
 		s.proxy.Delay(0)
 	})
+}
+
+// slowThenBroken makes a worker's network slow, waits until it holds a lock whose grant
+// or renewal was answered late, and strikes then: the time when belief that is counted
+// from the answer, and not from the request, is longer than the key lives.
+func (n *nemesis) slowThenBroken() action {
+	lock := n.Locks[n.rng.IntN(len(n.Locks))]
+	ttl := func(least, most float64) time.Duration {
+		return time.Duration((least + (most-least)*n.rng.Float64()) * float64(lock.TTL)).Round(time.Millisecond)
+	}
+	by, first, d := ttl(0.15, 0.4), ttl(0.3, 1.5), ttl(1.2, 3)
+	strike, what := n.freeze, "stopped "+lasts(d)
+	switch n.rng.IntN(4) {
+	case 0:
+		strike, what = n.swallow, "in a silent hole "+lasts(d)
+	case 1:
+		strike, what = n.kill, "killed"
+	}
+	return n.onNetwork("delay, and then the worst", fmt.Sprintf("%s, then %s", by, what), func(ctx context.Context, s *slot) {
+		s.proxy.Delay(by)
+		defer s.proxy.Delay(0)
+		pause(ctx, first)
+		if !s.process.TryLock() {
+			return
+		}
+		defer s.process.Unlock()
+		if n.awaitHolder(ctx, lock.Name, s) {
+			pause(ctx, by+2*time.Millisecond) // until it knows
+			strike(ctx, s, d)
+		}
+	})
+}
+
+// awaitHolder waits until a worker holds a lock, but not for long.
+func (n *nemesis) awaitHolder(ctx context.Context, name string, s *slot) bool {
+	for deadline := time.Now().Add(1500 * time.Millisecond); ctx.Err() == nil && time.Now().Before(deadline); {
+		if n.holder(name) == s {
+			return true
+		}
+		pause(ctx, 2*time.Millisecond)
+	}
+	return false
 }
 
 func (n *nemesis) refuse() action {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -75,10 +76,13 @@ func (f *fleet) start(workers int, redis string) error {
 	return nil
 }
 
+// label begins the names of the processes in a slot, and of no others.
+func (s *slot) label() string { return fmt.Sprintf("worker-%d.", s.index+1) }
+
 // fill starts a process in a slot.
 func (f *fleet) fill(s *slot, closeFirst bool) error {
 	s.started++
-	name := fmt.Sprintf("worker-%d.%d", s.index+1, s.started)
+	name := s.label() + strconv.Itoa(s.started)
 	a := assignment{
 		Name:       name,
 		Redis:      s.proxy.Addr(),
@@ -210,6 +214,16 @@ func (f *fleet) heal() {
 		s.proxy.Heal()
 		resumeProcess(s.current.cmd.Process)
 	}
+}
+
+// tell writes a line to all workers.
+func (f *fleet) tell(line string) error {
+	for _, s := range f.slots {
+		if _, err := io.WriteString(s.current.stdin, line+"\n"); err != nil {
+			return fmt.Errorf("tell %s: %w", s.current.name, err)
+		}
+	}
+	return nil
 }
 
 // stop ends all workers, at the same time.

@@ -163,9 +163,13 @@ func (s *span) follow(e event, closing int64) {
 				s.to = min(s.to, max(closing, s.from))
 			}
 		}
-	case free, ended:
-		s.end = e.What
-		s.to = min(s.to, e.At)
+	case free: // it was believed until then
+		s.end, s.to = free, e.At
+		if closing > 0 {
+			s.to = min(s.to, max(closing, s.from))
+		}
+	case ended:
+		s.end, s.to = ended, min(s.to, e.At)
 	}
 	// A loss that is known before its deadline was no loss by time: somebody has
 	// taken the key away.

@@ -22,6 +22,7 @@ func (c *call) hold(ctx context.Context, lease *lockkeeper.Lease) {
 		c.note(event{At: at, What: stale, Fence: uint64(lease.Fence())})
 		return
 	}
+	c.checkDeadline(lease, at)
 	c.deadline = monotonicAt(lease.Deadline())
 	c.note(event{At: at, What: held, Fence: uint64(lease.Fence()), Owner: lease.Owner(), Until: c.deadline})
 
@@ -55,7 +56,21 @@ func (c *call) finish(lease *lockkeeper.Lease) {
 		c.noteLoss(err)
 		return
 	}
+	c.checkDeadline(lease, at)
 	c.note(event{At: at, What: free})
+}
+
+// checkDeadline makes sure that a lease that was believed at a time had its deadline
+// after that. A pause in the middle of reading the deadline makes it come out too early,
+// so that it is read several times.
+func (c *call) checkDeadline(lease *lockkeeper.Lease, at int64) {
+	for range 5 {
+		left := time.Until(lease.Deadline())
+		if monotonic()+int64(left) >= at {
+			return
+		}
+	}
+	c.odd("the lease is believed %s after its deadline", time.Duration(at-monotonicAt(lease.Deadline())))
 }
 
 func (c *call) noteLoss(err error) {
@@ -95,10 +110,12 @@ func (c *call) watch(lease *lockkeeper.Lease, stop <-chan struct{}) {
 		case <-lease.Done():
 		case <-tick.C:
 		}
+		at := monotonic()
 		if err := lease.Err(); err != nil {
 			c.noteLoss(err)
 			return
 		}
+		c.checkDeadline(lease, at)
 		if d := monotonicAt(lease.Deadline()); d > c.deadline+int64(2*time.Millisecond) {
 			c.deadline = d
 			c.note(event{What: renewed, Until: d})

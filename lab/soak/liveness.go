@@ -29,6 +29,9 @@ type idle struct {
 
 func (i idle) length() int64 { return i.to - i.from }
 
+// shortIdle is how long a time has to be to be looked at.
+const shortIdle = int64(5 * time.Millisecond)
+
 // idles returns, for each time in which nobody had a name, the call that waited
 // through the longest part of it.
 func (h *history) idles(name string) (found []idle) {
@@ -41,7 +44,7 @@ func (h *history) idles(name string) (found []idle) {
 	for _, q := range h.quiets {
 		last := q.At // the end of the last hold
 		for _, s := range append(slices.Clone(h.holds[name]), &span{from: q.Until, to: q.Until}) {
-			if from, to := last, min(s.from, q.Until); from < to {
+			if from, to := last, min(s.from, q.Until); to-from > shortIdle {
 				if worst := longestWait(waits, idle{name: name, from: from, to: to}); worst.call != nil {
 					found = append(found, worst)
 				}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper"
 )
 
 // A nemesis does harm to a round: faults that come at random times, and several at a
@@ -46,7 +49,7 @@ type menace struct {
 
 var menaces = []menace{
 	{weight: 4, plan: (*nemesis).killWorker},
-	{weight: 6, plan: (*nemesis).stopWorker},
+	{weight: 10, plan: (*nemesis).stopWorker},
 	{weight: 2, plan: (*nemesis).replaceWorker},
 	{weight: 2, plan: (*nemesis).killConnections},
 	{weight: 2, plan: (*nemesis).killSubscriptions},
@@ -54,6 +57,7 @@ var menaces = []menace{
 	{weight: 4, plan: (*nemesis).hole},
 	{weight: 4, plan: (*nemesis).loseReplies},
 	{weight: 4, plan: (*nemesis).delay},
+	{weight: 12, plan: (*nemesis).slowThenBroken},
 	{weight: 2, plan: (*nemesis).refuse},
 	{weight: 2, plan: (*nemesis).flushScripts},
 	{weight: 2, plan: (*nemesis).pauseClients},
@@ -106,7 +110,8 @@ func (n *nemesis) strike(ctx context.Context) error {
 	return n.heal()
 }
 
-// heal makes sure that nothing is broken any more.
+// heal makes sure that nothing is broken any more. A command that a fault has sent to a
+// server that was stopped may still run, and break the connection of this one.
 func (n *nemesis) heal() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
@@ -114,8 +119,14 @@ func (n *nemesis) heal() error {
 	if n.err != nil {
 		return n.err
 	}
-	if _, err := n.server.do(ctx, "CLIENT", "UNPAUSE"); err != nil {
-		return fmt.Errorf("heal: %w", err)
+	for answers := 0; answers < 3; {
+		_, err := n.server.do(ctx, "CLIENT", "UNPAUSE")
+		if err == nil {
+			answers++
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("heal: %w", err)
+		}
 	}
 	return nil
 }
@@ -134,7 +145,34 @@ func (n *nemesis) ttls(least, most float64) time.Duration {
 	return time.Duration((least + (most-least)*n.rng.Float64()) * float64(ttl)).Round(time.Millisecond)
 }
 
-func (n *nemesis) slot() *slot { return n.fleet.slots[n.rng.IntN(len(n.fleet.slots))] }
+// slot picks a victim: mostly who holds a lock, because that is where harm does most,
+// else any worker.
+func (n *nemesis) slot() *slot {
+	if n.rng.Float64() < 0.6 {
+		if s := n.holder(n.Locks[n.rng.IntN(len(n.Locks))].Name); s != nil {
+			return s
+		}
+	}
+	return n.fleet.slots[n.rng.IntN(len(n.fleet.slots))]
+}
+
+// holder returns the worker that holds a lock, going by the label in the key's value;
+// nil if nobody does, or the server does not answer.
+func (n *nemesis) holder(name string) *slot {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	reply, err := n.server.do(ctx, "GET", lockkeeper.DefaultPrefix+name)
+	value, ok := reply.(string)
+	if err != nil || !ok {
+		return nil
+	}
+	for _, s := range n.fleet.slots {
+		if strings.Contains(value, s.label()) {
+			return s
+		}
+	}
+	return nil
+}
 
 // onWorker is a fault of a process.
 func (n *nemesis) onWorker(kind, how string, run func(ctx context.Context, s *slot)) action {
@@ -154,7 +192,7 @@ func (n *nemesis) onNetwork(kind, how string, run func(ctx context.Context, s *s
 	if !s.network.TryLock() {
 		return action{}
 	}
-	return action{kind, strings.TrimSpace(fmt.Sprintf("%s of worker-%d", how, s.index+1)), func(ctx context.Context) {
+	return action{kind, strings.TrimSpace(how + " of worker " + strconv.Itoa(s.index+1)), func(ctx context.Context) {
 		defer s.network.Unlock()
 		run(ctx, s)
 	}}

@@ -19,7 +19,7 @@ type story struct {
 }
 
 func newStory() *story {
-	return &story{round: round{Locks: []lockSpec{{"a", time.Second}}}}
+	return &story{round: round{Locks: []lockSpec{{Name: "a", TTL: time.Second}}}}
 }
 
 // says adds an event at a time in ms.

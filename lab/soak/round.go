@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper"
 )
 
 // A round is a part of a run, with a server, a database and workers of its own: some
@@ -42,10 +44,10 @@ const (
 // fewLocks are few, so that there is always somebody who waits, and have short TTLs, so
 // that faults outlast them.
 var fewLocks = []lockSpec{
-	{"soak-300", 300 * time.Millisecond},
-	{"soak-450", 450 * time.Millisecond},
-	{"soak-700", 700 * time.Millisecond},
-	{"soak-1000", time.Second},
+	{Name: "soak-300", TTL: 300 * time.Millisecond},
+	{Name: "soak-450", TTL: 450 * time.Millisecond, Slow: true},
+	{Name: "soak-700", TTL: 700 * time.Millisecond},
+	{Name: "soak-1000", TTL: time.Second, Slow: true},
 }
 
 // Times of a round: how long it does harm at a stretch, and how long it then leaves
@@ -108,7 +110,7 @@ func (r *round) prepare(ctx context.Context) error {
 func (r *round) harm(ctx context.Context) error {
 	n := newNemesis(r)
 	end := time.Now().Add(r.Lasts)
-	for {
+	for i := 0; ; i++ {
 		left := time.Until(end) - r.peace()
 		spell := spellLeast + time.Duration(n.rng.Int64N(int64(spellMost-spellLeast)))
 		if left < spell+r.peace()+spellLeast {
@@ -120,20 +122,37 @@ func (r *round) harm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		from := monotonic()
-		pause(ctx, r.peace())
-		if ctx.Err() != nil {
-			return ctx.Err()
+		// In a lull nobody makes new calls: whoever is stranded is not hidden by others
+		// then, who come and get the lock.
+		if err := r.rest(ctx, i%2 == 1 || r.Lossy); err != nil {
+			return err
 		}
-		r.journal.write(event{What: quiet, At: from, Until: monotonic()})
 		if time.Until(end) < spellLeast {
 			return nil
 		}
 	}
 }
 
+// rest lets everybody in peace for a while.
+func (r *round) rest(ctx context.Context, lull bool) error {
+	from := monotonic()
+	if lull {
+		if err := r.fleet.tell(lullLine); err != nil {
+			return err
+		}
+	}
+	pause(ctx, r.peace())
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.journal.write(event{What: quiet, At: from, Until: monotonic()})
+	return r.fleet.tell(goOnLine)
+}
+
 // awaitKeys waits until nothing is left on the server but the fence counters, and
-// writes down what is there when that takes too long.
+// writes down what is there when that takes too long. Of the locks themselves nothing
+// may be there at all: all workers had some seconds of peace, and have closed their
+// clients since.
 func (r *round) awaitKeys(ctx context.Context) error {
 	began := time.Now()
 	for {
@@ -141,14 +160,9 @@ func (r *round) awaitKeys(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("list the keys: %w", err)
 		}
-		var left []string
-		for _, key := range all {
-			if !strings.HasSuffix(key, fenceSuffix) {
-				left = append(left, key)
-			}
-		}
+		left, locked := r.leftOf(all)
 		took := time.Since(began)
-		if len(left) == 0 || took > r.Linger {
+		if len(left) == 0 || locked || took > r.Linger {
 			r.journal.write(event{What: keys, Text: strings.Join(left, " "), N: int64(took)})
 			return nil
 		}
@@ -157,4 +171,19 @@ func (r *round) awaitKeys(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// leftOf returns the keys that have no right to be there for ever, and whether a lock is
+// among them.
+func (r *round) leftOf(all []string) (left []string, locked bool) {
+	for _, key := range all {
+		if strings.HasSuffix(key, fenceSuffix) {
+			continue
+		}
+		left = append(left, key)
+		for _, lock := range r.Locks {
+			locked = locked || key == lockkeeper.DefaultPrefix+lock.Name
+		}
+	}
+	return left, locked
 }

@@ -24,6 +24,8 @@ type summary struct {
 	overlaps   int // where Redis loses its memory; they are no violation there
 	faults     map[string]int
 
+	gaps []int64 // without faults, from one holder to the next who waited
+
 	longestWait  int64 // until the lock was had
 	longestPeace int64 // without faults, until whatever
 	longestIdle  int64 // without faults
@@ -47,17 +49,7 @@ func (s *summary) add(h *history) {
 		s.addEvent(e)
 	}
 	for name, spans := range h.holds {
-		s.acquired += len(spans)
-		end := int64(0)
-		for _, span := range spans {
-			if span.asked.from < end {
-				s.handOffs++
-			}
-			end = max(end, span.to)
-			if span.end == ended {
-				s.lost++
-			}
-		}
+		s.addHolds(h, spans)
 		for _, i := range h.idles(name) {
 			s.longestIdle = max(s.longestIdle, i.length())
 		}
@@ -68,6 +60,23 @@ func (s *summary) add(h *history) {
 	}
 	if h.Lossy {
 		s.overlaps += len(overlaps(h))
+	}
+}
+
+func (s *summary) addHolds(h *history, spans []*span) {
+	s.acquired += len(spans)
+	end := int64(0) // of those before
+	for _, span := range spans {
+		if span.asked.from < end {
+			s.handOffs++
+			if h.isQuiet(end, span.from) {
+				s.gaps = append(s.gaps, span.from-end)
+			}
+		}
+		end = max(end, span.to)
+		if span.end == ended {
+			s.lost++
+		}
 	}
 }
 
@@ -126,6 +135,11 @@ func (s *summary) print(w io.Writer, violations int) {
 	}
 	line("longest wait for a lock: %s, without faults %s, overtaken by %d later calls at most",
 		short(s.longestWait), short(s.longestPeace), s.overtaken)
+	slices.Sort(s.gaps)
+	if n := len(s.gaps); n > 0 {
+		line("from one holder to the next, without faults: half within %s, 99 of 100 within %s",
+			time.Duration(s.gaps[n/2]).Round(time.Microsecond), time.Duration(s.gaps[n*99/100]).Round(time.Microsecond))
+	}
 	line("longest time without faults in which a lock was free and somebody waited: %s", short(s.longestIdle))
 	line("longest return of a cancelled wait, without faults: %s; longest Close: %s; server empty after %s at the most",
 		short(s.longestLate), short(s.longestClose), short(s.longestKeys))

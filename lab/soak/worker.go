@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -35,6 +37,7 @@ type assignment struct {
 type lockSpec struct {
 	Name string        `json:"name"`
 	TTL  time.Duration `json:"ttl"`
+	Slow bool          `json:"slow"` // its holds are long, so that faults meet them; else there are many
 }
 
 // A worker is a process that uses the locks.
@@ -46,8 +49,15 @@ type worker struct {
 	locks   []*lockkeeper.Lock
 	calls   atomic.Int64
 	closing atomic.Bool
+	lull    atomic.Bool // no new calls
 	waiters waiters
 }
+
+// Lines that the parent writes after the assignment.
+const (
+	lullLine = "lull"
+	goOnLine = "go on"
+)
 
 // Bounds of a worker's end. They are far above what it takes.
 const (
@@ -59,7 +69,11 @@ const (
 func work(in io.Reader) error {
 	before := runtime.NumGoroutine()
 	w := &worker{waiters: waiters{pending: make(map[string]map[int64]*wait)}}
-	if err := json.NewDecoder(in).Decode(&w.assignment); err != nil {
+	lines := bufio.NewScanner(in)
+	if !lines.Scan() {
+		return errors.New("no assignment")
+	}
+	if err := json.Unmarshal(lines.Bytes(), &w.assignment); err != nil {
 		return fmt.Errorf("assignment: %w", err)
 	}
 	j, err := openJournal(w.Journal)
@@ -71,8 +85,10 @@ func work(in io.Reader) error {
 	defer cancel()
 	var input sync.WaitGroup
 	input.Go(func() {
-		_, _ = io.Copy(io.Discard, in) // the end of it is the message
-		cancel()
+		for lines.Scan() {
+			w.lull.Store(lines.Text() == lullLine)
+		}
+		cancel() // the end of the input is a message as well
 	})
 	j.write(event{What: starts, Text: w.Adapter})
 	if err := w.serve(ctx); err != nil {
@@ -147,7 +163,14 @@ func (w *worker) close() {
 
 // loop makes one call after the other, until the client is closed or ctx ends.
 func (w *worker) loop(ctx context.Context, rng *rand.Rand) {
-	for ctx.Err() == nil && w.call(ctx, rng) {
+	for ctx.Err() == nil {
+		if w.lull.Load() {
+			pause(ctx, 10*time.Millisecond)
+			continue
+		}
+		if !w.call(ctx, rng) {
+			return
+		}
 		pause(ctx, exponential(rng, 6*time.Millisecond))
 	}
 }
