@@ -140,9 +140,9 @@ func (cfg *Config) margin(ttl time.Duration) time.Duration {
 
 // A Client holds locks on one Redis server. It is safe for concurrent use, and a
 // process normally has one. It runs at most two goroutines of its own, whatever
-// the number of leases: the keeper, which renews all leases and ends the lost
-// ones, and, once something has waited, the listener for wake-ups; and it starts
-// short ones for renewals and undos on their way. Close joins them all.
+// the number of leases: the keeper, which renews all leases, ends the lost
+// ones and makes waiters ask in time, and, once something has waited, the listener for
+// messages; and it starts short ones for requests on their way. Close joins them all.
 type Client struct {
 	conn    Conn
 	cfg     Config

@@ -171,9 +171,9 @@ func (l *Lock) Try(ctx context.Context) (*Lease, error) { return l.acquire(ctx, 
 // When ctx ends, Acquire returns at once, but its first request is sat out, for half a
 // second at most; what a request that is on its way takes is given back.
 //
-// Goroutines of one client that wait for one name do so in the order of their
-// calls. Among processes the longest waiting is woken first, but a newcomer may be
-// faster.
+// Waiters are served in the order in which they came, see "Waiting" in the package's
+// documentation. When too many wait already, the error matches ErrQueueFull and
+// ErrHeld.
 func (l *Lock) Acquire(ctx context.Context) (*Lease, error) {
 	return l.acquire(ctx, manner{wait: true})
 }

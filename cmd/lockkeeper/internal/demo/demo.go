@@ -317,7 +317,7 @@ func (s *show) clean(ctx context.Context) error {
 	lock := lockkeeper.DefaultPrefix + flush.LockName(s.job)
 	all := []string{
 		keys.Dirty, keys.Versions, keys.Clock, keys.Epoch, keys.Parked,
-		lock, lock + ":lk-fence", lock + ":lk-line",
+		lock, lock + ":lk-fence", lock + ":lk-line", lock + ":lk-places",
 	}
 	iter := s.rdb.Scan(ctx, 0, s.prefix+":*", 1000).Iterator()
 	for iter.Next(ctx) {
