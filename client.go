@@ -157,7 +157,7 @@ type Client struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	flights sync.WaitGroup // goroutines of this client
-	ended chan struct{} // closed when everything has ended
+	ended   chan struct{}  // closed when everything has ended
 
 	late atomic.Uint64 // wake-ups of the keeper that were late
 

@@ -111,7 +111,10 @@ func (c *Client) told(message string) {
 		return
 	}
 	now := c.clock.now()
-	grant := core.Grant{Fence: uint64(fence), Last: uint64(fence) + blockOfFences - 1, Others: part[2] != "0", Hears: true}
+	grant := core.Grant{
+		Fence: uint64(fence), Last: uint64(fence) + blockOfFences - 1,
+		Server: number(part[1]), Others: part[2] != "0", Hears: true,
+	}
 	ln := c.lines[key]
 	if ln != nil {
 		if move, ours := ln.core.Granted(now, owner, grant); ours {

@@ -45,7 +45,7 @@ func (q *question) loose(a core.Answer) core.Loose {
 	if a != core.NoAnswer {
 		return core.Loose{}
 	}
-	return core.Loose{Count: 1, Bound: q.Bound, NotAfter: q.notAfter}
+	return core.Loose{Count: 1, Bound: q.Bound, NotAfter: q.notAfter, Only: true}
 }
 
 // placeOf returns how the scripts are told about a place in the line. again is for who

@@ -30,6 +30,7 @@ func (m *Memory) join(keys []string, owner, place, label, since string) (before,
 		line = &entry{scores: make(map[string]int64)}
 		m.keys[keys[2]] = line
 	}
+	line.expires = m.now().Add(time.Minute)
 	if _, there := line.scores[owner]; !there {
 		line.scores[owner] = score
 		length = int64(len(line.scores))
@@ -56,7 +57,6 @@ func (m *Memory) join(keys []string, owner, place, label, since string) (before,
 	}
 	deadline := now + lease.Microseconds()*min(1+before/64, 10)
 	places.fields[owner] = fmt.Sprintf("%d:%s:%d:%s%s", deadline, part[1], len(wake), wake, label)
-	line.expires = m.now().Add(time.Minute)
 	places.expires = line.expires
 	return before, length, nil
 }

@@ -253,7 +253,7 @@ func releaseModel(m *Memory, keys, args []string) (any, error) {
 			again, ttl, label = args[2][len("lk1:"):len(args[2])-1], millis(args[3]), args[4]
 			var err error
 			if before, _, err = m.join(keys, again, args[6], label, since); err != nil {
-				return nil, err
+				again = ""
 			}
 		}
 	}

@@ -15,7 +15,9 @@ local function join(owner, place, label, since)
     since = us
   end
   local line
-  if redis.call('ZADD', KEYS[3], 'NX', since, owner) == 1 then
+  local new = redis.call('ZADD', KEYS[3], 'NX', since, owner) == 1
+  redis.call('PEXPIRE', KEYS[3], '60000')
+  if new then
     line = redis.call('ZCARD', KEYS[3])
     if limit ~= '0' and line > tonumber(limit) then
       redis.call('ZREM', KEYS[3], owner)
@@ -29,7 +31,6 @@ local function join(owner, place, label, since)
   end
   redis.call('HSET', KEYS[4], owner,
     string.format('%.0f', tonumber(us) + tonumber(lease) * slow * 1000) .. ':' .. grant .. ':' .. #wake .. ':' .. wake .. label)
-  redis.call('PEXPIRE', KEYS[3], '60000')
   redis.call('PEXPIRE', KEYS[4], '60000')
   return before, line
 end

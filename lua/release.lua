@@ -37,7 +37,11 @@ end
 local again, before
 if ARGV[3] and (ARGV[6] == '0' or tonumber(us) <= tonumber(ARGV[6])) then
   again = string.sub(ARGV[3], 5, -2)
-  before = join(again, ARGV[7], ARGV[5], ARGV[8])
+  local ok
+  ok, before = pcall(join, again, ARGV[7], ARGV[5], ARGV[8])
+  if not ok then -- a line that is no line must not keep us from giving the lock up
+    again = nil
+  end
 end
 local used = ARGV[2] ~= '' and ARGV[2] or string.match(value, '^lk1:[^:]*:(%d+):')
 local to, first, last, others = handoff(tonumber(used), again, ARGV[5], ARGV[4])

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -13,10 +14,6 @@ import (
 // pingEvery is how often a subscription is asked whether it still lives, and how
 // long it may take to answer.
 const pingEvery = 3 * time.Second
-
-// buffered is how many messages may wait while message is called. With more of
-// them the connection is not read, and pings are not answered.
-const buffered = 256
 
 // linger is how long Listen waits for rueidis to let go of a subscription.
 const linger = 100 * time.Millisecond
@@ -27,8 +24,9 @@ const linger = 100 * time.Millisecond
 // lost the connection silently is noticed. With RESP2 a subscription has a second
 // connection, which only rueidis itself pings.
 //
-// It calls ready and message from its own goroutine: while one of them blocks,
-// neither the end of ctx nor that of the connection is noticed. When ctx ends while
+// It calls ready and message one at a time, message from the goroutine that reads the
+// connection, so that no switch to another delays it: while one of them blocks, neither
+// the end of ctx nor that of the connection is noticed. When ctx ends while
 // rueidis still connects, that goes on in the background for at most the client's
 // own timeouts.
 func (c *Conn) Listen(ctx context.Context, channel string, ready func(), message func(payload string)) error {
@@ -37,10 +35,12 @@ func (c *Conn) Listen(ctx context.Context, channel string, ready func(), message
 	}
 	subscribed, cancel := context.WithCancel(ctx)
 	s := &subscription{
+		ready:     ready,
+		message:   message,
 		confirmed: make(chan struct{}),
-		messages:  make(chan string, buffered),
 		failed:    make(chan error, 1),
 	}
+	defer s.end()
 	// It runs in a goroutine, because rueidis has calls that heed no context: to
 	// connect, and to close.
 	ended := make(chan struct{})
@@ -57,12 +57,6 @@ func (c *Conn) Listen(ctx context.Context, channel string, ready func(), message
 	}()
 
 	confirmed := s.confirmed
-	getReady := func() {
-		if confirmed != nil {
-			confirmed = nil // which is never chosen below
-			ready()
-		}
-	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -70,10 +64,8 @@ func (c *Conn) Listen(ctx context.Context, channel string, ready func(), message
 		case err := <-s.failed:
 			return failure(ctx, err)
 		case <-confirmed:
-			getReady()
-		case payload := <-s.messages:
-			getReady() // both may have come, and this was taken first
-			message(payload)
+			confirmed = nil // which is never chosen any more
+			s.getReady()
 		}
 	}
 }
@@ -81,8 +73,49 @@ func (c *Conn) Listen(ctx context.Context, channel string, ready func(), message
 // A subscription is what goes on behind Listen.
 type subscription struct {
 	confirmed chan struct{} // closed when the server has confirmed it
-	messages  chan string
-	failed    chan error // what has ended it, if it was not ctx
+	failed    chan error    // what has ended it, if it was not ctx
+
+	mu      sync.Mutex // held while a function is called
+	over    bool       // Listen returns: no function is called any more
+	isReady bool
+	calling atomic.Bool   // message is being called: nobody reads the connection
+	calls   atomic.Uint64 // of message that have ended
+	ready   func()
+	message func(string)
+}
+
+// getReady calls ready, once.
+func (s *subscription) getReady() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beReady()
+}
+
+func (s *subscription) beReady() {
+	if !s.over && !s.isReady {
+		s.isReady = true
+		s.ready()
+	}
+}
+
+// receive calls message. It may be there before the confirmation has been noticed.
+func (s *subscription) receive(m rueidis.PubSubMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beReady()
+	if s.over {
+		return
+	}
+	s.calling.Store(true)
+	s.message(m.Message)
+	s.calls.Add(1)
+	s.calling.Store(false)
+}
+
+func (s *subscription) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
 }
 
 // run subscribes and passes on what comes until the connection fails or ctx ends.
@@ -94,12 +127,7 @@ func (s *subscription) run(ctx context.Context, client rueidis.Client, channel s
 	ctx, cancel := context.WithCancel(ctx)
 	// Receive would do the same in one call, but with RESP2 it doesn't end when its
 	// connection breaks, and tries for ever.
-	broken := conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: func(m rueidis.PubSubMessage) {
-		select {
-		case s.messages <- m.Message:
-		case <-ctx.Done():
-		}
-	}})
+	broken := conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: s.receive})
 	subscribed := make(chan error, 1)
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -108,7 +136,7 @@ func (s *subscription) run(ctx context.Context, client rueidis.Client, channel s
 		err := conn.Do(ctx, conn.B().Subscribe().Channel(channel).Build()).Error()
 		if err == nil {
 			close(s.confirmed)
-			err = keepAlive(ctx, conn, every)
+			err = s.keepAlive(ctx, conn, every)
 		}
 		subscribed <- err
 	})
@@ -129,9 +157,9 @@ func (s *subscription) fail(err error) {
 	s.failed <- err
 }
 
-// keepAlive pings at every interval until ctx ends or no answer comes. An error of
-// the server is an answer.
-func keepAlive(ctx context.Context, conn rueidis.DedicatedClient, every time.Duration) error {
+// keepAlive pings at every interval until ctx ends or no answer comes, though somebody
+// reads the connection. An error of the server is an answer.
+func (s *subscription) keepAlive(ctx context.Context, conn rueidis.DedicatedClient, every time.Duration) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -140,10 +168,12 @@ func keepAlive(ctx context.Context, conn rueidis.DedicatedClient, every time.Dur
 			return nil
 		case <-ticker.C:
 		}
+		calls := s.calls.Load()
 		limited, cancel := context.WithTimeout(ctx, every)
 		err := conn.Do(limited, conn.B().Ping().Build()).NonRedisError()
 		cancel()
-		if err != nil && ctx.Err() == nil {
+		unread := s.calling.Load() || s.calls.Load() != calls
+		if err != nil && ctx.Err() == nil && !unread {
 			return fmt.Errorf("a subscription does not answer a ping: %w", err)
 		}
 	}

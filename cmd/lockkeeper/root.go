@@ -92,7 +92,7 @@ Exit codes:
 	flags.StringVar(&a.prefix, "prefix", lockkeeper.DefaultPrefix, "`text` that Lockkeeper's keys begin with; '' for nothing")
 	flags.StringVar(&a.logLevel, "log-level", "info", "least `level` to log: debug, info, warn, error")
 	flags.StringVar(&a.logFormat, "log-format", "text", "`format` of the log on standard error: text, json")
-	root.AddCommand(a.demoCommand(), a.demoWorkerCommand(), a.flushCommand(), a.versionCommand())
+	root.AddCommand(a.benchCommand(), a.demoCommand(), a.demoWorkerCommand(), a.flushCommand(), a.versionCommand())
 	return root
 }
 

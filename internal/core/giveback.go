@@ -69,6 +69,9 @@ func (r *Release) Failed(now Instant, noEffect bool) GiveBack {
 	return GiveBack{Do: Leave}
 }
 
+// LongAgo is a time of every server that is over, in microseconds of its clock; 0 is none.
+const LongAgo = 1
+
 // An Undo takes back what an owner may have got, or may still get: the lock, or a place
 // in the line. One request that gives up by owner takes both. It is not done with that
 // while requests of the owner may still be on their way: it is done when it ran on the
@@ -107,7 +110,7 @@ func (u *Undo) Resume(now Instant) GiveBack {
 // Done takes in a reply: whether the lock was the owner's and is given up, or else the
 // server's time in microseconds.
 func (u *Undo) Done(now Instant, deleted bool, server int64) GiveBack {
-	if u.loose.Count == 0 || deleted && u.loose.Count == 1 {
+	if u.loose.Count == 0 || deleted && u.loose.Only {
 		return GiveBack{Do: Freed} // the one that was loose has run
 	}
 	if u.loose.NotAfter == 0 || deleted {

@@ -16,6 +16,7 @@ const (
 type Grant struct {
 	Fence  uint64
 	Last   uint64 // the last fence in reserve for later turns; 0: none is
+	Server int64  // of a message: the server's time of the hand-off in us
 	Others bool   // somebody waits in the line
 	Hears  bool   // messages have been listened to since before the request
 }
@@ -58,6 +59,20 @@ func (h *Hold) Raise(fence uint64) {
 
 // Deaf takes in that messages may be missed from now on.
 func (h *Hold) Deaf() { h.hears = false }
+
+// answered takes in the answer to a question that was on its way when the hold was got
+// by another way. Once the release is on its way too, it may have run after that, and
+// have made a place or taken the lock: then it is still to be undone, but not waited for.
+func (h *Hold) answered(now Instant, r Reply, giving bool) {
+	switch {
+	case r.Answer == NoAnswer:
+	case giving && !r.NoEffect && h.Loose.Count == 1:
+		h.Loose = Loose{Count: 1, Bound: now, NotAfter: LongAgo}
+	case giving && !r.NoEffect:
+	default:
+		h.Loose.answered()
+	}
+}
 
 // mayPass reports whether the next turn can be w's without the server.
 func (h *Hold) mayPass(now Instant, w *Waiter) bool {
@@ -119,6 +134,9 @@ func (l *Line) Gave(now Instant, owner string, q Question, r Reply) Move {
 		l.state = empty
 		if !again {
 			return Move{}
+		}
+		if r.Answer != NoAnswer {
+			l.place.Loose.answered()
 		}
 		return l.drop()
 	case !again:

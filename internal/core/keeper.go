@@ -32,11 +32,11 @@ type Lease struct {
 
 	terms    Terms
 	granted  time.Duration // what the hold began with
-	proven   Instant // belief, as far as the server's answers carry it
-	most     Instant // belief never goes beyond: the longest turn
-	until    Instant // belief ends: the earlier of the two
-	due      Instant // next renewal; Never while one is on its way
-	failures int     // renewals in a row without an answer
+	proven   Instant       // belief, as far as the server's answers carry it
+	most     Instant       // belief never goes beyond: the longest turn
+	until    Instant       // belief ends: the earlier of the two
+	due      Instant       // next renewal; Never while one is on its way
+	failures int           // renewals in a row without an answer
 	end      End
 	at       int // place in the heap; -1 outside
 }

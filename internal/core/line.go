@@ -23,16 +23,18 @@ type Waiter struct {
 // its first request to a grant or to being undone. Its owner is never used again.
 type Place struct {
 	Owner string
-	Kind  Kind  // of the call that came first
 	Since int64 // server time in us from which on it waits; 0: from the first request on
+	Loose Loose // its requests without an answer
 
-	// Proof is the instant after which a hand-off to the owner must have happened
-	// that somebody tells of: when its first request was sent, or, since, the last
-	// one that was answered "held". So belief in a hand-off can start there.
-	Proof Instant
+	// A hand-off that is told must have happened after proof: when the first request of
+	// the owner was sent, or the last one that was answered "held", which the server
+	// did at heldAt, in us of its clock. So belief in it can start there.
+	proof  Instant
+	heldAt int64
+	grant  time.Duration // the shortest TTL that a request has named for a hand-off
 
-	Loose  Loose   // its requests without an answer
 	from   Instant // since when its first call waits
+	there  bool    // the server has said that it has the place, or the lock
 	before int     // how many were before it, at the last answer
 	missed int     // hand-offs that came too late to be believed
 	wanted bool    // another process has been told to wait for this owner
@@ -43,11 +45,15 @@ type Loose struct {
 	Count    int
 	Bound    Instant // the last of them was given up then
 	NotAfter int64   // the server refuses them from then on, in us of its clock; 0: it may not
+	Only     bool    // there was one, and no place: if the owner has got the lock, then by it
 }
 
 func (u *Loose) sent(bound Instant, notAfter int64) {
-	if u.Count > 0 && u.NotAfter == 0 {
-		notAfter = 0
+	if u.Count > 0 && (u.NotAfter == 0 || notAfter != 0) {
+		notAfter = max(notAfter, u.NotAfter)
+		if u.NotAfter == 0 {
+			notAfter = 0
+		}
 	}
 	u.Count, u.Bound, u.NotAfter = u.Count+1, max(u.Bound, bound), notAfter
 }
@@ -70,7 +76,7 @@ type Line struct {
 	fresh func() string // a new owner
 	pace  pace
 	due   Instant // parked: when to ask again
-	hint  bool    // asking: there is reason to ask again after the answer
+	hint  bool    // asking, giving: there is reason to ask again after the answer
 	place Place   // while there is one
 	hold  *Hold   // held, giving
 	at    int     // in the keeper's heap; -1 outside
@@ -148,8 +154,8 @@ func (l *Line) begin(now Instant) Move {
 }
 
 func (l *Line) newPlace(now Instant) {
-	l.place = Place{Owner: l.fresh(), Kind: l.first.Kind, Proof: now, from: l.first.since}
-	l.pace.troubles, l.pace.lates = 0, 0
+	l.place = Place{Owner: l.fresh(), proof: now, grant: l.first.Kind.Terms.HandOff(), from: l.first.since}
+	l.pace.troubles, l.pace.lates, l.hint = 0, 0, false
 }
 
 func (l *Line) ask() Move {
@@ -198,13 +204,11 @@ type Question struct {
 	Bound Instant // it is given up then
 }
 
-// Question returns the request that an Ask is about, if it is sent now. direct says
+// Question returns the request that an Ask is about, if it is sent now; somebody waits. direct says
 // that a caller sits it out, who can't leave meanwhile. Asked has to follow.
 func (l *Line) Question(now Instant, direct bool) Question {
-	k := l.place.Kind
-	if l.first != nil {
-		k = l.first.Kind
-	}
+	k := l.first.Kind
+	l.place.grant = min(l.place.grant, k.Terms.HandOff())
 	bound := min(requestMost, k.Terms.TTL-k.Terms.Margin)
 	if direct {
 		bound = min(bound, requestFirst)
@@ -229,9 +233,7 @@ func (l *Line) Asked(now, bound Instant, notAfter int64) {
 // former owner: then a grant has to be undone, and the rest is old.
 func (l *Line) Replied(now Instant, q Question, r Reply) (Move, bool) {
 	if l.hold != nil && l.hold.Owner == q.Owner {
-		if r.Answer != NoAnswer {
-			l.hold.Loose.answered()
-		}
+		l.hold.answered(now, r, l.state == giving)
 		return Move{}, true
 	}
 	if l.place.Owner != q.Owner || l.state != asking {
@@ -250,6 +252,7 @@ func (l *Line) replied(now Instant, q Question, r Reply) Move {
 			return l.win(now, q.Kind, NewLease(q.Kind.Terms, q.Kind.Terms.TTL, q.Sent), r.Grant)
 		}
 		// It was ours, and it may be over by now. Asking again makes it live longer.
+		l.place.there = true
 		return l.park(now, l.pace.trouble())
 	case Held:
 		l.pace.troubles, l.pace.lates = 0, 0
@@ -267,9 +270,12 @@ func (l *Line) replied(now Instant, q Question, r Reply) Move {
 	case Trouble, NoAnswer:
 		return l.park(now, l.pace.trouble())
 	default: // Rejected, Full
-		loose := l.place.Loose.Count > 0
+		leaves := l.place.there || l.place.Loose.Count > 0 || !r.NoEffect
 		m := l.drop()
-		m.Drop, m.Fail = loose || !r.NoEffect, true
+		m.Drop, m.Fail = leaves, true
+		if !leaves {
+			m.Place = Place{}
+		}
 		l.state = empty
 		return m
 	}
@@ -277,7 +283,8 @@ func (l *Line) replied(now Instant, q Question, r Reply) Move {
 
 // stands takes in that the place was there, and not granted, after sent.
 func (l *Line) stands(sent Instant, r Reply) {
-	l.place.Proof = max(l.place.Proof, sent)
+	l.place.proof = max(l.place.proof, sent)
+	l.place.heldAt, l.place.there = r.Server, true
 	l.place.before = r.Before
 	if l.place.Since == 0 {
 		l.place.Since = r.Server
@@ -295,7 +302,7 @@ func (l *Line) Resume() Move {
 	switch l.state {
 	case parked:
 		return l.ask()
-	case asking:
+	case asking, giving:
 		l.hint = true
 	}
 	return Move{}
@@ -312,8 +319,9 @@ const soon = 100 * time.Millisecond
 // Granted takes in a message that the lock was handed to an owner. It returns false if
 // that is not who waits here: then nothing of that owner may stay on the server.
 //
-// The message is no proof that the lock is ours now: it may be late. It tells that it
-// was handed over after Place.Proof, and belief counts from there. Where that is too
+// The message is no proof that the lock is ours now: it may be late, and even be about
+// a hand-off that we have missed, and after which we were told "held". What is newer than
+// that was handed over after Place.proof, and belief counts from there. Where that is too
 // little, asking again finds out.
 func (l *Line) Granted(now Instant, owner string, g Grant) (Move, bool) {
 	if l.hold != nil && l.hold.Owner == owner {
@@ -323,20 +331,20 @@ func (l *Line) Granted(now Instant, owner string, g Grant) (Move, bool) {
 		return Move{}, false
 	}
 	if l.first == nil { // giving, and all have left since
-		return Move{}, true
+		return l.Resume(), true
 	}
-	terms := l.place.Kind.Terms
-	lease := NewLease(terms, terms.HandOff(), l.place.Proof)
-	if lease.until.Sub(now) < (terms.HandOff()-terms.Margin)/3 {
+	kind := l.first.Kind
+	lease := NewLease(kind.Terms, l.place.grant, l.place.proof)
+	if g.Server < l.place.heldAt || lease.until.Sub(now) < (l.place.grant-kind.Terms.Margin)/3 {
 		if l.place.missed++; l.place.missed >= mostMissed {
 			l.place.missed, l.place.Since, l.place.from = 0, 0, now
 		}
 		return l.Resume(), true
 	}
-	if terms.HandOff() < terms.TTL {
+	if l.place.grant < kind.Terms.TTL {
 		lease.due = min(lease.due, now.Add(soon))
 	}
-	return l.win(now, l.place.Kind, lease, g), true
+	return l.win(now, kind, lease, g), true
 }
 
 // Wanted takes in that another process waits for what the owner holds, or is about to.

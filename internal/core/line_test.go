@@ -115,7 +115,7 @@ func held(before int) core.Reply {
 
 // block is a grant with fences in reserve, to a client that hears, and nobody else waits.
 func block(fence uint64) core.Grant {
-	return core.Grant{Fence: fence, Last: fence + 65535, Hears: true}
+	return core.Grant{Fence: fence, Last: fence + 65535, Hears: true, Server: 1 << 50}
 }
 
 func TestLineIsEmptyAtFirst(t *testing.T) {
@@ -497,6 +497,54 @@ func TestHandOffCountsFromProof(t *testing.T) {
 	}
 }
 
+// The hand-off was over before the last "held" was said: its message can't be proof of
+// another one after that.
+func TestOldMessageIsNotBelieved(t *testing.T) {
+	d := newDesk(t)
+	_, q := d.open(0, kind)
+	d.reply(at(1), q, core.Reply{Answer: core.Held, Left: time.Hour, Server: micros(0)})
+	// At 10 the lock is handed to o1, with fence 5; the message is stuck, the process too.
+	// At 1009 its key expires, and somebody else has it.
+	d.l.Resume()
+	q = d.ask(at(1100))
+	d.reply(at(1101), q, core.Reply{Answer: core.Held, Left: time.Hour, Server: micros(at(1100))})
+	m, ours := d.l.Granted(at(1102), "o1", core.Grant{Fence: 5, Last: 70000, Hears: true, Server: micros(at(10))})
+	if !ours || m.Win != nil || d.l.Hold() != nil {
+		t.Errorf("a hand-off of 10ms is believed at 1102ms: %+v", m)
+	}
+}
+
+// The hand-off gives what the last question has asked for, and not what the first has.
+func TestHandOffOfAnotherKind(t *testing.T) {
+	d := newDesk(t)
+	a, q := d.open(0, core.Kind{Terms: long}) // a hand-off would give 4 s
+	d.come(0, kind)                           // 999 ms
+	d.reply(at(1), q, held(0))
+	d.l.Leave(a)
+	d.l.Resume()
+	q = d.ask(at(100))
+	d.reply(at(101), q, held(0))
+	d.l.Granted(at(200), "o1", block(5))
+	if h := d.l.Hold(); h != nil && h.Lease.Until() > at(1000) {
+		t.Errorf("believed until %s, and the key lives for 999ms from 100ms on at the least", time.Duration(h.Lease.Until()))
+	}
+}
+
+// While nobody has said which of two questions ran last, the shorter hand-off counts.
+func TestHandOffOfTheShorterKind(t *testing.T) {
+	d := newDesk(t)
+	a, q := d.open(0, kind)                // 999 ms
+	b := d.come(0, core.Kind{Terms: long}) // 4 s
+	d.reply(at(1), q, core.Reply{Answer: core.NoAnswer})
+	d.l.Leave(a)
+	d.l.Resume()
+	d.ask(at(26)) // may come before the other
+	m, _ := d.l.Granted(at(30), "o1", block(5))
+	if h := d.l.Hold(); m.Win == b && h.Lease.Until() > at(900) {
+		t.Errorf("believed until %s, and the key may live for 999ms from 0 on", time.Duration(h.Lease.Until()))
+	}
+}
+
 // The TTL of a hand-off bounds belief where it is the shorter one.
 func TestHandOffWithAShortTTL(t *testing.T) {
 	d := newDesk(t)
@@ -756,8 +804,8 @@ func TestKeeperWatchesLines(t *testing.T) {
 			t.Errorf("at %vms line %d is not due", tt.now, tt.line)
 		}
 	}
-	if k.DueLine(core.Never-1) != nil {
-		t.Error("a line is due twice")
+	if k.DueLine(core.Never) != nil {
+		t.Error("a line is due that is not parked")
 	}
 	if got := k.Wake(0); got != at(49.5) {
 		t.Errorf("wakes at %s, want for the lease alone", time.Duration(got))

@@ -27,12 +27,8 @@ type simProc struct {
 type simLine struct {
 	p      *simProc
 	core   core.Line
-	owner  string    // of the place as far as the moves tell
-	placed bool      // the server has said that the owner waits
-	held   int64     // server time of the last "held" for the owner
-	wanted bool      // that somebody waits for the owner was told
-	kinds  int       // how many kinds the owner's questions had
-	last   core.Kind // of its last question
+	owner  string // of the place as far as the moves tell
+	wanted bool   // that somebody waits for the owner was told
 }
 
 type simCall struct {
@@ -51,13 +47,12 @@ type simHold struct {
 	limit  bool     // the present turn has one
 	began  core.Instant
 	passes int
-	late   bool // a question of its owner was answered while it was being released
 }
 
 func newSimProc(s *sim, i int) *simProc {
 	return &simProc{
 		s: s, name: "p" + strconv.Itoa(i), offset: core.Instant(s.upTo(time.Hour)),
-		live: s.r.IntN(6) > 0 || s.opt.calm, subscribed: true, woken: core.Never,
+		live: s.r.IntN(6) > 0 || s.calm, subscribed: true, woken: core.Never,
 	}
 }
 
@@ -74,7 +69,7 @@ func (p *simProc) serverTime(i core.Instant) int64 {
 		return 0
 	}
 	off := p.s.upTo(3 * ms)
-	if p.s.opt.clocks {
+	if p.s.chance(5) {
 		off = p.s.upTo(300 * ms)
 	}
 	return 1_000_000_000_000 + time.Duration(i-p.offset).Microseconds() + off.Microseconds()
@@ -160,7 +155,7 @@ func (p *simProc) kind() core.Kind {
 	k := core.Kind{Terms: core.Terms{TTL: 900 * ms, Margin: 90 * ms}}
 	if p.s.r.IntN(30) == 0 {
 		k.Label = "other"
-		if p.s.opt.kinds {
+		if p.s.r.IntN(2) == 0 {
 			k.Terms = core.Terms{TTL: 100 * ms, Margin: 10 * ms}
 		}
 	}
@@ -242,7 +237,7 @@ func (p *simProc) try(w *simCall) {
 			case undo:
 				loose := core.Loose{}
 				if reply.Answer == core.NoAnswer {
-					loose = core.Loose{Count: 1, Bound: q.Bound, NotAfter: a.notAfter}
+					loose = core.Loose{Count: 1, Only: true, Bound: q.Bound, NotAfter: a.notAfter}
 				}
 				p.undo(q.Owner, loose, w.Kind.Terms.TTL, true)
 			case do == core.Ask:
@@ -279,10 +274,7 @@ func (ln *simLine) question(direct bool, until core.Instant) simAsk {
 		if ln.owner != "" {
 			p.s.fail("%s: %s is forgotten for %s", p.name, ln.owner, q.Owner)
 		}
-		ln.owner, ln.placed, ln.held, ln.wanted, ln.kinds, ln.last = q.Owner, false, 0, false, 1, q.Kind
-	}
-	if ln.last != q.Kind {
-		ln.kinds, ln.last = ln.kinds+1, q.Kind
+		ln.owner, ln.wanted = q.Owner, false
 	}
 	a := simAsk{q: q, proc: p, notAfter: p.serverTime(q.Bound), since: q.Since, hears: p.live, waits: true}
 	if a.since == 0 && now.Sub(q.From) > ms {
@@ -299,7 +291,7 @@ func (ln *simLine) ask(direct bool) {
 		switch {
 		case p.s.chance(40):
 			return core.Reply{Answer: core.Trouble, NoEffect: true}
-		case p.s.chance(300) && (!ln.placed || p.s.opt.refuse):
+		case p.s.chance(300):
 			return core.Reply{Answer: core.Rejected, NoEffect: true}
 		}
 		return p.s.server.acquire(a)
@@ -308,10 +300,6 @@ func (ln *simLine) ask(direct bool) {
 
 func (ln *simLine) replied(q core.Question, r core.Reply) {
 	p := ln.p
-	ln.note(q, r)
-	if h := ln.core.Hold(); h != nil && h.Owner == q.Owner && (r.Answer == core.Held || r.Answer == core.Granted) {
-		h.Lease.Holder.(*simHold).late = !p.s.opt.late && h.Lease.End() == core.Withdrawn
-	}
 	m, current := ln.core.Replied(p.now(), q, r)
 	if !current {
 		if r.Answer == core.Granted {
@@ -320,13 +308,6 @@ func (ln *simLine) replied(q core.Question, r core.Reply) {
 		return
 	}
 	ln.carryGrant(m, r.Grant)
-}
-
-func (ln *simLine) note(q core.Question, r core.Reply) {
-	if ln.owner == q.Owner && (r.Answer == core.Held || r.Answer == core.Granted) {
-		ln.placed = true
-		ln.held = max(ln.held, r.Server)
-	}
 }
 
 func (ln *simLine) carry(m core.Move) { ln.carryGrant(m, core.Grant{}) }
@@ -424,7 +405,7 @@ func (h *simHold) give(w *simCall) {
 	s.turns++
 	if s.ended != core.Never {
 		s.slowest = max(s.slowest, s.now.Sub(s.ended))
-		if idle := s.now.Sub(s.ended); s.opt.calm && idle > 5*ms {
+		if idle := s.now.Sub(s.ended); s.calm && idle > 5*ms {
 			s.fail("%s: the lock was idle for %s though somebody waited", p.name, idle)
 		}
 	}
@@ -444,7 +425,7 @@ func (h *simHold) give(w *simCall) {
 		p.keeper.Limit(&h.core.Lease, now, longest)
 	}
 	took := s.upTo(3 * ms)
-	if s.r.IntN(500) == 0 && !s.opt.calm {
+	if s.r.IntN(500) == 0 && !s.calm {
 		took = s.upTo(2500 * ms)
 	}
 	s.after(took, p, func() { h.end(w) })
@@ -550,7 +531,7 @@ func (h *simHold) giveBack(a *simAsk) {
 		switch {
 		case h.core.Loose.Count > 0:
 			p.undo(h.core.Owner, h.core.Loose, h.core.Kind.Terms.TTL, true)
-		case freed && sure && !h.late:
+		case freed && sure:
 			p.freed(h.core.Owner)
 		}
 	}
@@ -602,7 +583,6 @@ func (h *simHold) gave(a *simAsk, r core.Reply) {
 	q := core.Question{}
 	if a != nil {
 		q = a.q
-		ln.note(q, r)
 	}
 	ln.carryGrant(ln.core.Gave(h.p.now(), h.core.Owner, q, r), r.Grant)
 }
@@ -623,10 +603,8 @@ func (p *simProc) told(what, owner string, g core.Grant, server int64) {
 		}
 		return
 	}
+	g.Server = server
 	if ln != nil {
-		if ln.owner == owner && (server < ln.held && !p.s.opt.stale || ln.kinds > 1 && !p.s.opt.kinds) {
-			return // see found_test.go
-		}
 		if m, ours := ln.core.Granted(p.now(), owner, g); ours {
 			ln.carryGrant(m, g)
 			return
@@ -640,30 +618,30 @@ func (p *simProc) told(what, owner string, g core.Grant, server int64) {
 func (p *simProc) undo(owner string, loose core.Loose, ttl time.Duration, whole bool) {
 	machine := core.NewUndo(p.now(), loose, ttl)
 	p.s.note("%s: undo of %s with %d loose", p.name, owner, loose.Count)
-	var step func(core.GiveBack, bool)
-	step = func(b core.GiveBack, deleted bool) {
+	var step func(core.GiveBack)
+	step = func(b core.GiveBack) {
 		switch b.Do {
 		case core.Sleep:
-			p.s.at(b.Until-p.offset, p, func() { step(machine.Resume(p.now()), false) })
+			p.s.at(b.Until-p.offset, p, func() { step(machine.Resume(p.now())) })
 		case core.Send:
 			p.s.send(p, b.Until, func() any {
 				deleted, r := p.s.server.release(owner, 0, nil)
 				return simReleased{deleted, r}
 			}, func(r any) {
 				if r == nil {
-					step(machine.Failed(p.now()), false)
+					step(machine.Failed(p.now()))
 					return
 				}
 				out := r.(simReleased)
-				step(machine.Done(p.now(), out.deleted, out.reply.Server), out.deleted)
+				step(machine.Done(p.now(), out.deleted, out.reply.Server))
 			})
 		case core.Freed:
-			if whole && (!deleted || loose.Count == 0 || p.s.opt.undo) {
+			if whole {
 				p.freed(owner)
 			}
 		}
 	}
-	step(machine.Start(p.now()), false)
+	step(machine.Start(p.now()))
 }
 
 // freed says that an owner has nothing on the server, and won't have.

@@ -25,7 +25,7 @@ type sim struct {
 	procs  []*simProc
 	faults bool
 	rare   int // how rare they are
-	opt    simOptions
+	calm   bool
 	err    error
 	log    []string
 
@@ -36,17 +36,6 @@ type sim struct {
 	calls    int
 	slowest  time.Duration // from a turn's end to the next, while somebody waits for long
 	ended    core.Instant  // when the last turn ended with such a waiter; Never without
-}
-
-// simOptions allow what needs a fault to be mended first.
-type simOptions struct {
-	calm   bool // no faults at all
-	stale  bool // messages of a hand-off that was over when "held" was said
-	kinds  bool // several TTLs
-	clocks bool // estimates of the server's clock that get better by far
-	undo   bool // an undo that ends because it deleted something is right about that
-	late   bool // a question that runs after the release of what its owner got meanwhile
-	refuse bool // a refusal without effect after a place was made
 }
 
 type simEvent struct {
@@ -127,6 +116,9 @@ func (s *sim) believed() {
 			if n++; n > 1 {
 				s.fail("%s believes in %s beside another", p.name, h.core.Owner)
 			}
+			if most := s.server.expires.Add(time.Duration(p.offset) - h.core.Kind.Terms.Margin); h.core.Lease.Until() > most && s.server.owner == h.core.Owner {
+				s.fail("%s believes in %s for %s too long", p.name, h.core.Owner, h.core.Lease.Until().Sub(most))
+			}
 			if s.server.owner != h.core.Owner {
 				s.fail("%s believes in %s until %s, and %q has the lock", p.name, h.core.Owner, time.Duration(h.core.Lease.Until()-p.offset), s.server.owner)
 			}
@@ -187,8 +179,8 @@ func (s *sim) send(p *simProc, bound core.Instant, run func() any, done func(any
 }
 
 // simulate runs one world with one seed.
-func simulate(seed uint64, opt simOptions) *sim {
-	s := &sim{r: rand.New(rand.NewPCG(seed, 7)), opt: opt, faults: !opt.calm, ended: core.Never}
+func simulate(seed uint64, calm bool) *sim {
+	s := &sim{r: rand.New(rand.NewPCG(seed, 7)), calm: calm, faults: !calm, ended: core.Never}
 	s.server = simServer{s: s, block: uint64(1 + s.r.IntN(40)), freed: make(map[string]bool)}
 	if s.r.IntN(4) == 0 {
 		s.server.limit = 2
@@ -239,7 +231,7 @@ func (s *sim) finish() {
 		if len(p.holds) > 0 {
 			s.fail("%s: %d holds are left", p.name, len(p.holds))
 		}
-		if p.keeper.Len() > 0 || p.keeper.Wake(p.now()) != core.Never {
+		if p.keeper.Len() > 0 || p.keeper.Wake(p.now()) != core.Never || p.keeper.DueLine(core.Never) != nil {
 			s.fail("%s: the keeper has something", p.name)
 		}
 	}
@@ -262,12 +254,12 @@ func (s *sim) story() string {
 	return strings.Join(lines, "\n")
 }
 
-func simulateAll(t *testing.T, seeds uint64, opt simOptions) {
+func simulateAll(t *testing.T, seeds uint64, calm bool) {
 	t.Helper()
 	var turns, passed, handOffs, calls int
 	var slowest time.Duration
 	for seed := range seeds {
-		s := simulate(seed, opt)
+		s := simulate(seed, calm)
 		turns, passed, handOffs, calls = turns+s.turns, passed+s.passed, handOffs+s.handOffs, calls+s.calls
 		slowest = max(slowest, s.slowest)
 		if s.err != nil {
@@ -283,10 +275,10 @@ func simulateAll(t *testing.T, seeds uint64, opt simOptions) {
 // TestLinesThroughFaults runs worlds in which requests, answers and messages are lost,
 // late and doubled, and processes stand still.
 func TestLinesThroughFaults(t *testing.T) {
-	simulateAll(t, 60, simOptions{})
+	simulateAll(t, 60, false)
 }
 
 // TestLinesWithoutFaults also measures how long the lock lies idle between two turns.
 func TestLinesWithoutFaults(t *testing.T) {
-	simulateAll(t, 20, simOptions{calm: true})
+	simulateAll(t, 20, true)
 }

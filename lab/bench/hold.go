@@ -2,9 +2,32 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
+
+// lockFree takes a lock that nobody has, where that is not what is measured: a call that
+// fails or gets stuck, as some do on a busy machine, is made again.
+func lockFree(ctx context.Context, m mutex) (err error) {
+	for range 20 {
+		// Not a deadline, here and below: rueidislock would let go of the lock then.
+		locking, cancel := context.WithCancel(ctx)
+		late := time.AfterFunc(stuckAfter, cancel)
+		err = m.lock(locking)
+		switch inTime := late.Stop(); {
+		case err == nil && inTime:
+			return nil
+		case err == nil:
+			_ = m.unlock(ctx) // the hold may be over with its context
+			err = locking.Err()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return fmt.Errorf("a free lock was not to be had: %w", err)
+}
 
 // A hold is a lock that is kept for long, renewed by its library or, where that does
 // not, by a goroutine as its users write it.
@@ -20,7 +43,6 @@ func (h *hold) fail(err error) { h.failure.CompareAndSwap(nil, &err) }
 
 // take locks, and renews from then on until ctx ends or a renewal fails.
 func (h *hold) take(ctx context.Context, ttl time.Duration) {
-	// Not a deadline: rueidislock would let go of the lock then.
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(takeWithin, cancel)
 	err := h.mutex.lock(ctx)

@@ -48,7 +48,7 @@ func parseFlags(args []string) (options, error) {
 	run := flags.String("run", "", "only these `scenarios`, as in S1,S3")
 	names := flags.String("systems", "", "only these `systems`, in every scenario that they can take part in")
 	reps := flags.Int("reps", 0, "how often S1 to S4 and S8 are repeated; 0 is what the settings say")
-	quick := flags.Bool("quick", false, "a first impression in about two minutes")
+	quick := flags.Bool("quick", false, "a first impression in two to three minutes")
 	hold := flags.Duration("hold", 0, "how long S5 holds its locks; 0 is what the settings say")
 	jsonFile := flags.String("json", "", "write the result as JSON to this `file` as well")
 	markdown := flags.String("md", "", "write the report to this `file` instead of the standard output")

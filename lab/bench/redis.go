@@ -98,9 +98,14 @@ func (s *server) ready(ctx context.Context) error {
 	defer cancel()
 	ours := fmt.Sprintf("process_id:%d\r\n", s.cmd.Process.Pid)
 	for {
-		info, err := s.admin.Info(ctx, "server").Result()
-		if err == nil && strings.Contains(info, ours) {
-			return nil
+		// Go-redis would wait between its own attempts, and log them.
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+		if err == nil {
+			_ = conn.Close()
+			var info string
+			if info, err = s.admin.Info(ctx, "server").Result(); strings.Contains(info, ours) {
+				return nil
+			}
 		}
 		select {
 		case <-s.exited:

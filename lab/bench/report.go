@@ -61,10 +61,10 @@ func (r *report) markdown(w io.Writer) error {
 const howToRead = `Each cell has a redis-server and client processes of its own. The systems take turns; the figures are medians of the
 repetitions, and min–max is of the first column. Compare within one run: a busy machine shows other microseconds than an idle one.
 Requests are commands on the wire, those inside of scripts not counted. "× raw" compares the first column with that of the raw
-commands with the same client: in S1 and S1try in turns, cycle by cycle, elsewhere in the same repetition. The raw loops renew nothing.
-Violations are entries into a section that somebody else was in, lost updates of what
-the lock protects, locks that another client got while their holder believed in them, and, for Lockkeeper, contexts that had not
-ended when they were asked after a pause.
+commands with the same client: in S1 and S1try in turns, cycle by cycle, elsewhere in the same repetition. The raw loops renew
+nothing. Stuck is a call on a free lock that took over 0.5 s (S5: 2 s) and was cancelled. Violations are entries into a section
+that somebody else was in, lost updates of what the lock protects, locks that another client got while their holder believed in
+them, and, for Lockkeeper, contexts that had not ended when they were asked after a pause.
 `
 
 func (h head) markdown(b *strings.Builder) {

@@ -147,7 +147,7 @@ func TestSelected(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for _, args := range [][]string{{"-systems", "redlock"}, {"-run", "S9"}, {"S1"}, {"-reps", "x"}} {
+	for _, args := range [][]string{{"-systems", "redlock"}, {"-run", "S9"}, {"S1"}} {
 		if _, err := parseFlags(args); err == nil {
 			t.Errorf("%v is no error", args)
 		}

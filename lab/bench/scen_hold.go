@@ -23,7 +23,7 @@ func holdScenarios(s settings) []scenario {
 	title := fmt.Sprintf("holding %s locks of TTL %s for %s, renewed", number(float64(s.leases), 0), s.holdTTL, s.hold)
 	return []scenario{
 		hold("S5", title, s.holders, false),
-		hold("S5busy", title+", beside a busy loop on every CPU", []string{"rueidislock-tuned", "lockkeeper-rueidis"}, true),
+		hold("S5busy", title+", beside a busy loop on every CPU", s.busy, true),
 	}
 }
 

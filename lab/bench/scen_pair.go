@@ -208,10 +208,10 @@ func (b *bench) pauses(ctx context.Context, sys system, set settings) (sample, e
 
 func (s *sample) addPauses(pairs []*pair, sys system) {
 	var told, takenOver, unlockError, stillHeld []float64
-	alive := 0.0
+	alive := int64(0)
 	for _, p := range pairs {
 		w := p.watched
-		if w.ToldAt != 0 {
+		if w.ToldAt > p.resumed {
 			told = append(told, float64(w.ToldAt-p.resumed)/1e6)
 		}
 		if p.locked != 0 {
@@ -222,15 +222,19 @@ func (s *sample) addPauses(pairs []*pair, sys system) {
 			}
 		}
 		unlockError = append(unlockError, truth(w.UnlockError != ""))
-		alive += float64(w.Alive)
-		if sys.kind == ours {
-			s.Violations += w.Alive // the context is promised to have ended
+		for _, g := range w.Gaps {
+			if g.Until > p.resumed {
+				alive += g.Alive
+			}
 		}
+	}
+	if sys.kind == ours {
+		s.Violations += alive // the context is promised to have ended
 	}
 	s.noteTold(pairs)
 	s.set("told", median(told))
 	if len(pairs) > 0 && pairs[0].watched.By == contextTells {
-		s.set("alive", alive)
+		s.set("alive", float64(alive))
 	}
 	s.set("taken over", median(takenOver))
 	s.set("unlock error", mean(unlockError))
@@ -242,10 +246,13 @@ func (s *sample) addPauses(pairs []*pair, sys system) {
 func (s *sample) noteTold(pairs []*pair) {
 	for i, p := range pairs {
 		w := p.watched
-		if i == 0 && w.ToldAt != 0 {
+		switch {
+		case w.ToldAt == 0:
+			s.note(w.Note)
+		case w.ToldAt < p.resumed:
+			s.note("a hold was lost before the pause")
+		case i == 0:
 			s.note("told by " + w.By)
-		}
-		if i == 0 || w.ToldAt == 0 {
 			s.note(w.Note)
 		}
 		if i == 0 && w.UnlockError != "" {

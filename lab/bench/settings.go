@@ -18,6 +18,7 @@ type settings struct {
 	holdTTL time.Duration // S5
 	hold    time.Duration // S5: how long they are measured
 	holders []string      // S5: which systems
+	busy    []string      // S5busy: which systems
 
 	pairTTL   time.Duration // S6, S7
 	crashes   int           // S6: of Lockkeeper
@@ -42,6 +43,7 @@ func defaultSettings() settings {
 		waiting: 700 * time.Millisecond, waiters: []int{8, 50, 200},
 		leases: 10_000, holdTTL: 10 * time.Second, hold: 30 * time.Second,
 		holders: []string{"redsync", "redislock", "rueidislock-tuned", "lockkeeper-rueidis", "lockkeeper-goredis"},
+		busy:    []string{"rueidislock-tuned", "lockkeeper-rueidis"},
 		pairTTL: 3 * time.Second, crashes: 20, crashesOf: 5, atOnce: 10, otherKeys: 10_000,
 		patience: 9 * time.Second, pauses: 3,
 		stall: 60 * time.Millisecond, stuckAfter: 5 * time.Second,
@@ -55,7 +57,7 @@ func quickSettings() settings {
 	s.free, s.throughput, s.oneProcess = 250*time.Millisecond, 300*time.Millisecond, 400*time.Millisecond
 	s.processes, s.waiting = 700*time.Millisecond, 300*time.Millisecond
 	s.hold = 7 * time.Second // two renewals
-	s.holders = []string{"redislock", "rueidislock-tuned", "lockkeeper-rueidis"}
+	s.holders, s.busy = []string{"redislock", "rueidislock-tuned", "lockkeeper-rueidis"}, []string{"lockkeeper-rueidis"}
 	s.pairTTL, s.crashes, s.crashesOf, s.patience = time.Second, 10, 5, 4*time.Second
 	s.pauses, s.stuckAfter = 2, 2*time.Second
 	return s

@@ -80,9 +80,9 @@ func openLanes(ctx context.Context, c clock, sys system, j job) (lanes []*lane, 
 			return nil, nil, err
 		}
 	}
-	inAll(lanes, (*lane).warmUp)
+	watching(ctx, c, lanes, func() { inAll(lanes, (*lane).warmUp) })
 	for _, l := range lanes {
-		if l.result.Note != "" {
+		if l.result.Failed > 0 {
 			return nil, nil, fmt.Errorf("warm-up: %s", l.result.Note)
 		}
 	}
@@ -98,7 +98,7 @@ func holdAll(ctx context.Context, sys system, j job) error {
 	}
 	for i := range j.Goroutines {
 		for k := range j.Keys {
-			if err := other.mutex(fmt.Sprintf("%s:%d:%d", j.Name, i, k)).lock(ctx); err != nil {
+			if err := lockFree(ctx, other.mutex(fmt.Sprintf("%s:%d:%d", j.Name, i, k))); err != nil {
 				return err
 			}
 		}
@@ -218,9 +218,10 @@ func (l *lane) renewContext() {
 func (l *lane) warmUp() {
 	for range 3 {
 		for k := range l.mutexes {
-			l.cycle(k)
+			l.timed(k, l.clock.now())
 		}
 	}
+	l.times, l.result.Cycles = histogram{}, 0
 }
 
 // run does cycles until the end, on one lock after the other.

@@ -15,11 +15,21 @@ const contextTells = "its context"
 type watchResult struct {
 	ToldAt      int64  `json:"told_at"`      // when it knew of the loss; 0 is never
 	By          string `json:"by"`           // what told it
-	Alive       int64  `json:"alive"`        // how often a context was asked after the pause, and had not ended
+	Gaps        []gap  `json:"gaps"`         // the pause is one of them
 	UnlockError string `json:"unlock_error"` // what its late unlock returned
 	StillHeld   bool   `json:"still_held"`   // by the other, after that unlock
 	Note        string `json:"note"`
 }
+
+// A gap is a time in which a goroutine that asks without a break did not come to it:
+// because the process was stopped, or for want of a CPU.
+type gap struct {
+	Until int64 `json:"until"`
+	Alive int64 `json:"alive"` // how often it found a live context from then on, until the next gap
+}
+
+// gapFrom is how long a gap is at least.
+const gapFrom = 10 * time.Millisecond
 
 // workHolder takes a lock and keeps it until it is killed, or until it was watched
 // through a pause.
@@ -29,33 +39,21 @@ func workHolder(ctx context.Context, l *link, j job, sys system) error {
 		return err
 	}
 	h := &hold{name: j.Name, mutex: s.mutex(j.Name)}
-	if err := h.mutex.lock(ctx); err != nil {
+	if err := lockFree(ctx, h.mutex); err != nil {
 		return err
 	}
 	h.keep(ctx, j.TTL)
-	var contexts []context.Context
-	if w, ok := h.mutex.(watched); ok {
-		bound, cancel := w.boundContext(ctx)
-		defer cancel()
-		contexts = append(contexts, bound)
-	}
-	if d, ok := s.mutex(j.Name + ":do").(doer); ok {
-		inside := make(chan context.Context)
-		go func() { // ends when the lock is lost, or with the process
-			_ = d.do(ctx, func(ctx context.Context) {
-				inside <- ctx
-				<-ctx.Done()
-			})
-		}()
-		contexts = append(contexts, <-inside)
-	}
 	l.say("held", nil)
 	if err := l.hear(ctx, "watch", nil); err != nil {
 		return err
 	}
+	contexts, err := contextsOf(ctx, s, h)
+	if err != nil {
+		return err
+	}
 	l.say("watching", nil)
 	c := newClock()
-	r := watch(c, h, contexts, j.TTL/2)
+	r := watch(c, h, contexts)
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	if err := h.mutex.unlock(ctx); err != nil {
@@ -66,10 +64,38 @@ func workHolder(ctx context.Context, l *link, j job, sys system) error {
 	return nil
 }
 
-// watch waits for a pause of at least gap and for the hold's loss to show.
-func watch(c clock, h *hold, contexts []context.Context, gap time.Duration) watchResult {
+// contextsOf returns the contexts that are to end when the lock is lost: that of the
+// hold, and that of a function under another lock, where the library has them.
+func contextsOf(ctx context.Context, s session, h *hold) (contexts []context.Context, err error) {
+	w, ok := h.mutex.(watched)
+	if !ok {
+		return nil, nil
+	}
+	bound, _ := w.boundContext(ctx) // ends with the hold
+	contexts = append(contexts, bound)
+	d, ok := s.mutex(h.name + ":do").(doer)
+	if !ok {
+		return contexts, nil
+	}
+	inside, ended := make(chan context.Context, 1), make(chan error, 1)
+	go func() { // ends when the lock is lost, or with the process
+		ended <- d.do(ctx, func(ctx context.Context) {
+			inside <- ctx
+			<-ctx.Done()
+		})
+	}()
+	select {
+	case ctx := <-inside:
+		return append(contexts, ctx), nil
+	case err := <-ended:
+		return nil, err
+	}
+}
+
+// watch waits through a pause for the hold's loss to show.
+func watch(c clock, h *hold, contexts []context.Context) watchResult {
 	if len(contexts) > 0 {
-		return askThroughPause(c, contexts, gap)
+		return askThroughPause(c, contexts)
 	}
 	<-h.renewed // the renewal meets another's lock, or its own that has expired
 	r := watchResult{ToldAt: c.now(), By: "the renewal's error"}
@@ -82,37 +108,38 @@ func watch(c clock, h *hold, contexts []context.Context, gap time.Duration) watc
 // askThroughPause asks the contexts without a break. What is asked after the pause is
 // to find them ended, the first time already; a question that the pause has
 // interrupted may have been answered before it.
-func askThroughPause(c clock, contexts []context.Context, gap time.Duration) watchResult {
+func askThroughPause(c clock, contexts []context.Context) watchResult {
 	r := watchResult{By: contextTells}
-	paused, giveUp := false, int64(0)
-	for last := c.now(); ; {
+	last := c.now()
+	giveUp := last + int64(answerWithin)
+	pass := func(until int64) {
+		r.Gaps = append(r.Gaps, gap{Until: until})
+		giveUp = until + int64(answerWithin)
+	}
+	for last < giveUp {
 		asked := c.now()
-		if !paused && asked-last > int64(gap) {
-			paused, giveUp = true, asked+int64(answerWithin)
+		if asked-last > int64(gapFrom) {
+			pass(asked)
 		}
-		ended := 0
+		alive := int64(0)
 		for _, ctx := range contexts {
-			if ctx.Err() != nil {
-				ended++
-			} else if paused {
-				r.Alive++
+			if ctx.Err() == nil {
+				alive++
 			}
 		}
 		last = c.now()
 		switch {
-		case ended == len(contexts) && paused:
+		case alive == 0:
 			r.ToldAt = last
 			return r
-		case ended > 0 && !paused && last-asked < int64(gap):
-			r.Note = "a context ended before the pause"
-			return r
-		case paused && last > giveUp:
-			r.Note = "not told"
-			return r
-		case !paused && last-asked > int64(gap):
-			paused, giveUp = true, last+int64(answerWithin)
+		case last-asked > int64(gapFrom):
+			pass(last)
+		case len(r.Gaps) > 0:
+			r.Gaps[len(r.Gaps)-1].Alive += alive
 		}
 	}
+	r.Note = "not told"
+	return r
 }
 
 // workWaiter waits for a lock that another process holds, and keeps it.
@@ -160,14 +187,14 @@ func workStall(ctx context.Context, l *link, j job, sys system) error {
 	c := newClock()
 	warm := s.mutex(j.Name + ":warm-up")
 	for range 3 {
-		if err := warm.lock(ctx); err != nil {
+		if err := lockFree(ctx, warm); err != nil {
 			return err
 		}
 		if err := warm.unlock(ctx); err != nil {
 			return err
 		}
 	}
-	if err := other.mutex(j.Name + ":other").lock(ctx); err != nil { // connects it
+	if err := lockFree(ctx, other.mutex(j.Name+":other")); err != nil { // connects it
 		return err
 	}
 	m := s.mutex(j.Name)

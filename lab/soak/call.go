@@ -210,6 +210,8 @@ func (c *call) length() time.Duration {
 	}
 	ttl := float64(c.spec.TTL)
 	switch p := c.rng.Float64(); {
+	case c.w.linger.Load():
+		return time.Duration((0.5 + 2*c.rng.Float64()) * ttl)
 	case p < short:
 		return time.Duration(c.rng.Float64() * float64(1500*time.Microsecond))
 	case p < medium:

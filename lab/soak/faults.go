@@ -98,15 +98,11 @@ func (n *nemesis) delay() action {
 	})
 }
 
-// slowThenBroken makes a worker's network slow, waits until it holds a lock whose grant
-// or renewal was answered late, and strikes then: the time when belief that is counted
-// from the answer, and not from the request, is longer than the key lives.
+// slowThenBroken makes a worker's network slow, lets it hold for long, and strikes when
+// it does: when a grant or a renewal was answered late. Belief that is counted from the
+// answer, and not from the request, is longer than the key lives then.
 func (n *nemesis) slowThenBroken() action {
-	lock := n.Locks[n.rng.IntN(len(n.Locks))]
-	ttl := func(least, most float64) time.Duration {
-		return time.Duration((least + (most-least)*n.rng.Float64()) * float64(lock.TTL)).Round(time.Millisecond)
-	}
-	by, first, d := ttl(0.15, 0.4), ttl(0.3, 1.5), ttl(1.2, 3)
+	by, after, d := n.ttls(0.15, 0.4), n.ttls(0, 1), n.ttls(1.2, 3)
 	strike, what := n.freeze, "stopped "+lasts(d)
 	switch n.rng.IntN(4) {
 	case 0:
@@ -115,25 +111,28 @@ func (n *nemesis) slowThenBroken() action {
 		strike, what = n.kill, "killed"
 	}
 	return n.onNetwork("delay, and then the worst", fmt.Sprintf("%s, then %s", by, what), func(ctx context.Context, s *slot) {
-		s.proxy.Delay(by)
-		defer s.proxy.Delay(0)
-		pause(ctx, first)
 		if !s.process.TryLock() {
 			return
 		}
 		defer s.process.Unlock()
-		if n.awaitHolder(ctx, lock.Name, s) {
-			pause(ctx, by+2*time.Millisecond) // until it knows
+		defer s.proxy.Delay(0)
+		s.proxy.Delay(by)
+		s.current.tell(lingerLine)
+		if n.awaitHolder(ctx, s) {
+			pause(ctx, by+after) // it hears of its grant, and perhaps renews it
 			strike(ctx, s, d)
 		}
+		s.current.tell(goOnLine)
 	})
 }
 
 // awaitHolder waits until a worker holds a lock, but not for long.
-func (n *nemesis) awaitHolder(ctx context.Context, name string, s *slot) bool {
-	for deadline := time.Now().Add(1500 * time.Millisecond); ctx.Err() == nil && time.Now().Before(deadline); {
-		if n.holder(name) == s {
-			return true
+func (n *nemesis) awaitHolder(ctx context.Context, s *slot) bool {
+	for deadline := time.Now().Add(2 * time.Second); ctx.Err() == nil && time.Now().Before(deadline); {
+		for _, lock := range n.Locks {
+			if n.holder(lock.Name) == s {
+				return true
+			}
 		}
 		pause(ctx, 2*time.Millisecond)
 	}

@@ -26,6 +26,7 @@ type fleet struct {
 	locks   []lockSpec
 	loops   int
 	seed    uint64
+	lull    bool // new processes begin in it
 	slots   []*slot
 	host    host
 }
@@ -93,6 +94,7 @@ func (f *fleet) fill(s *slot, closeFirst bool) error {
 		Loops:      f.loops,
 		Seed:       f.seed + uint64(s.index)<<20 + uint64(s.started),
 		CloseFirst: closeFirst,
+		Lull:       f.lull,
 	}
 	p := &process{name: name, log: filepath.Join(f.dir, name+".log"), exited: make(chan struct{})}
 	if err := p.start(a); err != nil {
@@ -216,14 +218,15 @@ func (f *fleet) heal() {
 	}
 }
 
-// tell writes a line to all workers.
-func (f *fleet) tell(line string) error {
+// tell writes a line to a worker. One that can't hear it has ended, which others find.
+func (p *process) tell(line string) { _, _ = io.WriteString(p.stdin, line+"\n") }
+
+// tell writes a line to all workers. No fault may be on its way.
+func (f *fleet) tell(line string) {
+	f.lull = line == lullLine
 	for _, s := range f.slots {
-		if _, err := io.WriteString(s.current.stdin, line+"\n"); err != nil {
-			return fmt.Errorf("tell %s: %w", s.current.name, err)
-		}
+		s.current.tell(line)
 	}
-	return nil
 }
 
 // stop ends all workers, at the same time.

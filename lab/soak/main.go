@@ -60,7 +60,7 @@ func main() {
 	flag.IntVar(&o.workers, "workers", 8, "worker processes")
 	flag.IntVar(&o.loops, "loops", 5, "goroutines of each worker")
 	flag.IntVar(&o.overtakes, "overtakes", 0, "without faults, this many later calls may get a lock before a waiter; 0 is any number")
-	flag.DurationVar(&o.linger, "linger", 70*time.Second, "how long keys may stay after the last worker has ended")
+	flag.DurationVar(&o.linger, "linger", 70*time.Second, "the longest TTL that a key may have that outlives the last worker")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

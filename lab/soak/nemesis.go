@@ -94,27 +94,44 @@ func (n *nemesis) strike(ctx context.Context) error {
 	for {
 		pause(ctx, exponential(n.rng, meanBetween))
 		if ctx.Err() != nil {
-			break
+			return n.heal()
 		}
-		a := n.pick().plan(n)
-		if a.run == nil {
-			continue
-		}
-		n.faults.Go(func() {
-			from := monotonic()
-			a.run(ctx)
-			n.journal.write(event{What: fault, At: from, Until: monotonic(), Kind: a.kind, Text: a.how})
-		})
+		n.launch(ctx, n.pick().plan(n))
 	}
-	n.faults.Wait()
+}
+
+// blows are what befalls those who wait when nobody comes after them: with others who
+// take the lock and give it back, a waiter that nobody would wake is woken all the same.
+var blows = []func(n *nemesis) action{
+	(*nemesis).killWorker, (*nemesis).killWorker, (*nemesis).killSubscriptions, (*nemesis).cut, (*nemesis).restartServer,
+}
+
+// lastBlow does some harm at once, and then heals everything.
+func (n *nemesis) lastBlow(ctx context.Context) error {
+	for range 3 {
+		n.launch(ctx, blows[n.rng.IntN(len(blows))](n))
+	}
 	return n.heal()
 }
 
-// heal makes sure that nothing is broken any more. A command that a fault has sent to a
+// launch begins a fault.
+func (n *nemesis) launch(ctx context.Context, a action) {
+	if a.run == nil {
+		return
+	}
+	n.faults.Go(func() {
+		from := monotonic()
+		a.run(ctx)
+		n.journal.write(event{What: fault, At: from, Until: monotonic(), Kind: a.kind, Text: a.how})
+	})
+}
+
+// heal waits for the last fault, and makes sure that nothing is broken any more. A command that a fault has sent to a
 // server that was stopped may still run, and break the connection of this one.
 func (n *nemesis) heal() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
+	n.faults.Wait()
 	n.fleet.heal()
 	if n.err != nil {
 		return n.err

@@ -146,7 +146,7 @@ func TestOraclesSeeBadHistories(t *testing.T) {
 		{"a goroutine that is left", good().says(9000, "w1", 0, event{What: leak, Text: "goroutine 7"}),
 			"a good end", "w1 has left goroutines behind: goroutine 7"},
 		{"a key that is left", good().parent(9100, keys, "parent", 0, "lockkeeper:a"),
-			"a good end", "still keys on the server: lockkeeper:a"},
+			"a good end", "keys on the server that should not be: lockkeeper:a"},
 		{"a worker that dies", good().says(1, "w4", 0, event{What: starts}).parent(50, gone, "w4", 0, ""),
 			"a good end", "w4 has ended without a word"},
 		{"a worker that ends badly", good().parent(50, gone, "w4", 0, "ended with exit status 66"),

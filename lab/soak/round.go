@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ type round struct {
 	Workers int           `json:"workers"`
 	Loops   int           `json:"loops"` // of each worker
 	Locks   []lockSpec    `json:"locks"`
-	// Linger is how long keys may outlive the last worker.
+	// Linger is the longest TTL that a key may have that outlives the last worker.
 	Linger time.Duration `json:"linger"`
 	// Overtakes is how many later calls may get a lock before a waiter does, in a time
 	// without faults; 0 is any number.
@@ -84,8 +85,9 @@ func (r *round) run(ctx context.Context) (err error) {
 	if err := r.harm(ctx); err != nil {
 		return err
 	}
+	pause(ctx, time.Second) // the end comes into full work
 	r.fleet.stop()
-	return r.awaitKeys(ctx)
+	return r.checkKeys(ctx)
 }
 
 // prepare makes the files.
@@ -122,60 +124,62 @@ func (r *round) harm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// In a lull nobody makes new calls: whoever is stranded is not hidden by others
-		// then, who come and get the lock.
-		if err := r.rest(ctx, i%2 == 1 || r.Lossy); err != nil {
-			return err
+		if i%2 == 1 || r.Lossy {
+			// In a lull nobody makes new calls: whoever is stranded is not hidden by
+			// others then, who come and get the lock.
+			r.fleet.tell(lullLine)
+			if err := n.lastBlow(ctx); err != nil {
+				return err
+			}
 		}
+		from := monotonic()
+		pause(ctx, r.peace())
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.journal.write(event{What: quiet, At: from, Until: monotonic()})
+		r.fleet.tell(goOnLine)
 		if time.Until(end) < spellLeast {
 			return nil
 		}
 	}
 }
 
-// rest lets everybody in peace for a while.
-func (r *round) rest(ctx context.Context, lull bool) error {
-	from := monotonic()
-	if lull {
-		if err := r.fleet.tell(lullLine); err != nil {
-			return err
-		}
-	}
-	pause(ctx, r.peace())
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	r.journal.write(event{What: quiet, At: from, Until: monotonic()})
-	return r.fleet.tell(goOnLine)
-}
+// settle is how long keys may stay that have a short TTL.
+const settle = 3 * time.Second
 
-// awaitKeys waits until nothing is left on the server but the fence counters, and
-// writes down what is there when that takes too long. Of the locks themselves nothing
-// may be there at all: all workers had some seconds of peace, and have closed their
-// clients since.
-func (r *round) awaitKeys(ctx context.Context) error {
+// checkKeys waits until nothing is left on the server but the fence counters, and
+// writes down what has no right to be there. Of the locks themselves nothing may be left
+// at all: all workers had some seconds of peace, and have closed their clients since.
+// What else stays, such as a line that dead workers stood in, must have a TTL; nobody is
+// there any more to renew it, so that need not be waited for.
+func (r *round) checkKeys(ctx context.Context) error {
 	began := time.Now()
 	for {
-		all, err := r.server.keys(ctx)
+		left, locked, err := r.keysLeft(ctx)
 		if err != nil {
-			return fmt.Errorf("list the keys: %w", err)
+			return err
 		}
-		left, locked := r.leftOf(all)
 		took := time.Since(began)
-		if len(left) == 0 || locked || took > r.Linger {
-			r.journal.write(event{What: keys, Text: strings.Join(left, " "), N: int64(took)})
-			return nil
+		if len(left) > 0 && !locked && took < settle {
+			pause(ctx, 20*time.Millisecond)
+			continue
 		}
-		pause(ctx, 20*time.Millisecond)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if !locked {
+			left = slices.DeleteFunc(left, func(key string) bool { return r.expires(ctx, key) })
 		}
+		r.journal.write(event{What: keys, Text: strings.Join(left, " "), N: int64(took)})
+		return ctx.Err()
 	}
 }
 
-// leftOf returns the keys that have no right to be there for ever, and whether a lock is
-// among them.
-func (r *round) leftOf(all []string) (left []string, locked bool) {
+// keysLeft returns the keys that are no fence counters, and whether a lock is among
+// them.
+func (r *round) keysLeft(ctx context.Context) (left []string, locked bool, err error) {
+	all, err := r.server.keys(ctx)
+	if err != nil {
+		return nil, false, fmt.Errorf("list the keys: %w", err)
+	}
 	for _, key := range all {
 		if strings.HasSuffix(key, fenceSuffix) {
 			continue
@@ -185,5 +189,13 @@ func (r *round) leftOf(all []string) (left []string, locked bool) {
 			locked = locked || key == lockkeeper.DefaultPrefix+lock.Name
 		}
 	}
-	return left, locked
+	return left, locked, nil
+}
+
+// expires reports whether a key will go by itself in time.
+func (r *round) expires(ctx context.Context, key string) bool {
+	reply, err := r.server.do(ctx, "PTTL", key)
+	left, ok := reply.(int64)
+	const noKey, noTTL = -2, -1
+	return err == nil && ok && left != noTTL && (left == noKey || left <= r.Linger.Milliseconds())
 }

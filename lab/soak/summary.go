@@ -31,7 +31,7 @@ type summary struct {
 	longestIdle  int64 // without faults
 	longestLate  int64 // return of a wait that was cancelled, without faults
 	longestClose int64
-	longestKeys  int64 // until the server was empty
+	longestKeys  int64 // until the server had nothing left, or only what has a TTL
 	overtaken    int   // without faults, the most
 	stalled      int64
 }
@@ -141,7 +141,7 @@ func (s *summary) print(w io.Writer, violations int) {
 			time.Duration(s.gaps[n/2]).Round(time.Microsecond), time.Duration(s.gaps[n*99/100]).Round(time.Microsecond))
 	}
 	line("longest time without faults in which a lock was free and somebody waited: %s", short(s.longestIdle))
-	line("longest return of a cancelled wait, without faults: %s; longest Close: %s; server empty after %s at the most",
+	line("longest return of a cancelled wait, without faults: %s; longest Close: %s; server empty %s after that",
 		short(s.longestLate), short(s.longestClose), short(s.longestKeys))
 	line("workers had to wait for a processor for %s in all; %d overlaps where Redis had lost its memory, which is allowed there",
 		short(s.stalled), s.overlaps)

@@ -31,6 +31,7 @@ type assignment struct {
 	Loops      int        `json:"loops"`
 	Seed       uint64     `json:"seed"`
 	CloseFirst bool       `json:"close_first"` // end by Client.Close, with all in progress
+	Lull       bool       `json:"lull"`        // make no calls until told to
 }
 
 // A lockSpec is one of the few locks that all workers use.
@@ -50,13 +51,15 @@ type worker struct {
 	calls   atomic.Int64
 	closing atomic.Bool
 	lull    atomic.Bool // no new calls
+	linger  atomic.Bool // long holds only
 	waiters waiters
 }
 
 // Lines that the parent writes after the assignment.
 const (
-	lullLine = "lull"
-	goOnLine = "go on"
+	lullLine   = "lull"
+	lingerLine = "linger"
+	goOnLine   = "go on"
 )
 
 // Bounds of a worker's end. They are far above what it takes.
@@ -76,6 +79,7 @@ func work(in io.Reader) error {
 	if err := json.Unmarshal(lines.Bytes(), &w.assignment); err != nil {
 		return fmt.Errorf("assignment: %w", err)
 	}
+	w.lull.Store(w.Lull)
 	j, err := openJournal(w.Journal)
 	if err != nil {
 		return err
@@ -87,6 +91,7 @@ func work(in io.Reader) error {
 	input.Go(func() {
 		for lines.Scan() {
 			w.lull.Store(lines.Text() == lullLine)
+			w.linger.Store(lines.Text() == lingerLine)
 		}
 		cancel() // the end of the input is a message as well
 	})
