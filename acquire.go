@@ -139,6 +139,10 @@ func (l *Lock) await(ctx context.Context, body bool) (*Lease, error) {
 	c := l.c
 	now := c.clock.about()
 	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil, ErrClosed
+	}
 	ln := c.lines[l.keys[0]]
 	var a *call
 	if ln == nil {

@@ -33,9 +33,8 @@ func (ln *line) question(now core.Instant, direct bool, until core.Instant) ques
 	}
 	q.Bound = min(q.Bound, until)
 	q.notAfter = c.serverTime(q.Bound)
-	q.since = q.Since
-	if q.since == 0 && now.Sub(q.From) > time.Millisecond {
-		q.since = c.serverTime(q.From)
+	if q.Since == 0 && now.Sub(q.From) > time.Millisecond {
+		q.Since = c.serverTime(q.From)
 	}
 	ln.core.Asked(now, q.Bound, q.notAfter)
 	ln.sent = now

@@ -15,8 +15,7 @@ type question struct {
 	core.Question
 	lock     *Lock
 	notAfter int64 // see lua/acquire.lua
-	since    int64
-	hears    bool // we listen for messages
+	hears    bool  // we listen for messages
 }
 
 // A response is what came back for a question.
@@ -32,8 +31,8 @@ func (q *question) send(ctx context.Context, waits bool) response {
 	n := 4
 	if waits {
 		args[4], n = l.placeOf(q.hears, false), 5
-		if q.since != 0 {
-			args[5], n = strconv.FormatInt(q.since, 10), 6
+		if q.Since != 0 {
+			args[5], n = strconv.FormatInt(q.Since, 10), 6
 		}
 	}
 	reply, err := l.c.run(ctx, acquireScript, q.Bound, l.keys[:], args[:n])

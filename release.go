@@ -137,8 +137,8 @@ func (h *hold) send(ctx context.Context, q *question, bound core.Instant, first 
 	if q != nil {
 		bound = min(bound, q.Bound)
 		copy(args[2:], []string{q.Owner, q.lock.ttl, q.lock.label, strconv.FormatInt(q.notAfter, 10), q.lock.placeOf(q.hears, true)})
-		if n = 7; q.since != 0 {
-			args[7], n = strconv.FormatInt(q.since, 10), 8
+		if n = 7; q.Since != 0 {
+			args[7], n = strconv.FormatInt(q.Since, 10), 8
 		}
 	}
 	reply, err := c.run(ctx, releaseScript, bound, h.lock.keys[:], args[:n])

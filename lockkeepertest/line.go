@@ -33,8 +33,11 @@ func (m *Memory) join(keys []string, owner, place, label, since string) (before,
 	line.expires = m.now().Add(time.Minute)
 	if _, there := line.scores[owner]; !there {
 		line.scores[owner] = score
-		length = int64(len(line.scores))
-		if most, _ := strconv.ParseInt(limit, 10, 64); most != 0 && length > most {
+		most, _ := strconv.ParseInt(limit, 10, 64)
+		if most != 0 {
+			length = int64(len(line.scores))
+		}
+		if length > most {
 			delete(line.scores, owner)
 			m.leaveLine(keys) // the key is gone with the last
 			return -1, length - 1, nil

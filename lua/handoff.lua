@@ -11,13 +11,14 @@ local function counter()
 end
 
 -- give makes an owner the holder, with a block of 65536 fences for the turns inside of their process. It returns
--- the first and the last of them.
+-- the first and the last of them, and the lock's value.
 local function give(owner, label, ttl, fence)
   fence = math.max(tonumber(us), fence)
   local first, last = string.format('%.0f', fence), string.format('%.0f', fence + 65535)
   redis.call('SET', KEYS[2], last, 'PX', '604800000')
-  redis.call('SET', KEYS[1], 'lk1:' .. owner .. ':' .. first .. ':' .. us .. ':' .. label, 'PX', ttl)
-  return first, last
+  local value = 'lk1:' .. owner .. ':' .. first .. ':' .. us .. ':' .. label
+  redis.call('SET', KEYS[1], value, 'PX', ttl)
+  return first, last, value
 end
 
 -- tell sends a client a message and returns whether it was heard, as far as can be known: a client without a
@@ -27,7 +28,8 @@ local function tell(wake, owner, message)
 end
 
 -- handoff gives the lock to the first of the line who lives, and tells them. It returns the owner, the first and
--- the last of their fences, and 1 if there are more in the line, else 0; or nil if none of the first 64 lives.
+-- the last of their fences, 1 if there are more in the line, else 0, and the lock's value and TTL; or nil if
+-- none of the first 64 lives.
 --   last: the last fence that anybody may have used
 --   me, label, ttl: who asks; if it is their turn they learn it from the reply. Or nil
 -- Nothing is deleted before it is overwritten, and the line comes after the lock, so that an error half-way
@@ -35,7 +37,7 @@ end
 local function handoff(last, me, label, ttl)
   local line = redis.pcall('ZRANGE', KEYS[3], 0, 1)
   local passed = {}
-  local to, first, others
+  local to, first, others, value, grant
   for i = 1, 64 do
     if i == 3 then
       line = redis.call('ZRANGE', KEYS[3], 0, 64)
@@ -51,15 +53,16 @@ local function handoff(last, me, label, ttl)
     end
     others = length > i and 1 or 0
     if owner == me then
-      first, last = give(owner, label, ttl, last + 1)
-      to = owner
+      first, last, value = give(owner, label, ttl, last + 1)
+      to, grant = owner, ttl
       break
     end
     local place = redis.pcall('HGET', KEYS[4], owner)
-    local deadline, grant, n, at = string.match(type(place) == 'string' and place or '', '^(%d+):(%d+):(%d+):()')
+    local deadline, n, at
+    deadline, grant, n, at = string.match(type(place) == 'string' and place or '', '^(%d+):(%d+):(%d+):()')
     if deadline and tonumber(deadline) >= tonumber(us) then
       n = tonumber(n)
-      first, last = give(owner, string.sub(place, at + n), grant, last + 1)
+      first, last, value = give(owner, string.sub(place, at + n), grant, last + 1)
       local told = 'g:lk1:' .. owner .. ':' .. first .. ':' .. us .. ':' .. others .. ':' .. KEYS[1]
       if n == 0 or tell(string.sub(place, at, at + n - 1), owner, told) then
         to = owner
@@ -71,5 +74,5 @@ local function handoff(last, me, label, ttl)
     redis.pcall('HDEL', KEYS[4], unpack(passed))
     redis.call('ZREM', KEYS[3], unpack(passed))
   end
-  return to, first, last, others
+  return to, first, last, others, value, grant
 end

@@ -1,6 +1,7 @@
 -- Part of acquire and release.
 -- join puts an owner in the line, or lets them keep their place there and live on. It returns how many are
--- before them, and how long the line is if the place is new; or nil and its length if it takes no more.
+-- before them, and how long the line is if the place is new and the line bounded; or nil and its length if it
+-- takes no more.
 --   place: 'LEASE:GRANT:LIMIT:HEARS:WAKE'
 --     LEASE  ms for which the place lives without being asked for again; up to 10 times that far back
 --     GRANT  TTL in ms that a hand-off gives
@@ -17,9 +18,9 @@ local function join(owner, place, label, since)
   local line
   local new = redis.call('ZADD', KEYS[3], 'NX', since, owner) == 1
   redis.call('PEXPIRE', KEYS[3], '60000')
-  if new then
+  if new and limit ~= '0' then
     line = redis.call('ZCARD', KEYS[3])
-    if limit ~= '0' and line > tonumber(limit) then
+    if line > tonumber(limit) then
       redis.call('ZREM', KEYS[3], owner)
       return nil, line - 1
     end

@@ -44,7 +44,7 @@ if ARGV[3] and (ARGV[6] == '0' or tonumber(us) <= tonumber(ARGV[6])) then
   end
 end
 local used = ARGV[2] ~= '' and ARGV[2] or string.match(value, '^lk1:[^:]*:(%d+):')
-local to, first, last, others = handoff(tonumber(used), again, ARGV[5], ARGV[4])
+local to, first, last, others, now, left = handoff(tonumber(used), again, ARGV[5], ARGV[4])
 if not to then
   if ARGV[2] ~= '' then
     redis.call('SET', KEYS[2], used, 'PX', '604800000')
@@ -58,4 +58,4 @@ end
 if to == again then
   return {first, us, last, others}
 end
-return {'held', redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1]), us, before}
+return {'held', now, tonumber(left), us, before}

@@ -9,16 +9,6 @@ type Kind struct {
 	Label string
 }
 
-// A Waiter is one call that wants the lock.
-type Waiter struct {
-	Call any // the shell's own object
-	Kind Kind
-
-	since      Instant // when it came
-	queued     bool
-	next, prev *Waiter
-}
-
 // A Place is one owner's way to the lock: its place in the line on the server, from
 // its first request to a grant or to being undone. Its owner is never used again.
 type Place struct {
@@ -198,8 +188,8 @@ func (l *Line) drop() Move {
 type Question struct {
 	Owner string
 	Kind  Kind
-	Since int64   // as in Place
-	From  Instant // since when its first call waits, where Since is not known
+	Since int64   // as in Place; what the shell makes of From where that is not known
+	From  Instant // since when its first call waits
 	Sent  Instant
 	Bound Instant // it is given up then
 }
@@ -256,7 +246,7 @@ func (l *Line) replied(now Instant, q Question, r Reply) Move {
 		return l.park(now, l.pace.trouble())
 	case Held:
 		l.pace.troubles, l.pace.lates = 0, 0
-		l.stands(q.Sent, r)
+		l.stands(q, r)
 		if l.hint {
 			return l.ask()
 		}
@@ -281,13 +271,16 @@ func (l *Line) replied(now Instant, q Question, r Reply) Move {
 	}
 }
 
-// stands takes in that the place was there, and not granted, after sent.
-func (l *Line) stands(sent Instant, r Reply) {
-	l.place.proof = max(l.place.proof, sent)
+// stands takes in that the place was there, and not granted, after the question was sent.
+func (l *Line) stands(q Question, r Reply) {
+	l.place.proof = max(l.place.proof, q.Sent)
 	l.place.heldAt, l.place.there = r.Server, true
 	l.place.before = r.Before
 	if l.place.Since == 0 {
 		l.place.Since = r.Server
+		if q.Since != 0 {
+			l.place.Since = min(q.Since, r.Server)
+		}
 	}
 }
 
@@ -372,36 +365,4 @@ func (l *Line) win(now Instant, kind Kind, lease Lease, g Grant) Move {
 	l.place = Place{}
 	l.state = held
 	return Move{Win: l.pop()}
-}
-
-func (l *Line) push(w *Waiter) {
-	w.queued, w.prev, w.next = true, l.last, nil
-	if l.last == nil {
-		l.first = w
-	} else {
-		l.last.next = w
-	}
-	l.last = w
-	l.n++
-}
-
-func (l *Line) pop() *Waiter {
-	w := l.first
-	l.remove(w)
-	return w
-}
-
-func (l *Line) remove(w *Waiter) {
-	if w.prev == nil {
-		l.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.queued, w.prev, w.next = false, nil, nil
-	l.n--
 }

@@ -159,6 +159,9 @@ func (c *call) release(lease *lockkeeper.Lease) bool {
 	default:
 		c.odd("Release: %v", err)
 	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		c.odd("Release returned a context's error, but not its own context's (%v): %v", ctx.Err(), err)
+	}
 	if c.rng.Float64() < 0.1 {
 		if again := lease.Release(ctx); again != nil && kindOf(again) != kindLost {
 			c.odd("the second Release: %v", again)

@@ -183,10 +183,12 @@ func (n *nemesis) counterAhead() action {
 	return action{"fence counters set ahead", "by a minute", func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		keys, err := n.server.keys(ctx)
+		keys, _ := n.server.keys(ctx)
 		for _, key := range keys {
-			if err == nil && strings.HasSuffix(key, fenceSuffix) {
-				_, err = n.server.do(ctx, "INCRBY", key, strconv.FormatInt(time.Minute.Microseconds(), 10))
+			if strings.HasSuffix(key, fenceSuffix) {
+				// A counter that is lost meanwhile must not be made anew, without a TTL.
+				_, _ = n.server.do(ctx, "EVAL", "return redis.call('EXISTS', KEYS[1]) == 1 and redis.call('INCRBY', KEYS[1], ARGV[1])",
+					"1", key, strconv.FormatInt(time.Minute.Microseconds(), 10))
 			}
 		}
 	}}

@@ -229,15 +229,6 @@ func (f *fleet) tell(line string) {
 	}
 }
 
-// stop ends all workers, at the same time.
-func (f *fleet) stop() {
-	var wg sync.WaitGroup
-	for _, s := range f.slots {
-		wg.Go(func() { f.end(s) })
-	}
-	wg.Wait()
-}
-
 // destroy ends all at once, whatever state they are in.
 func (f *fleet) destroy() {
 	for _, s := range f.slots {

@@ -134,7 +134,7 @@ func ends(h *history) (found []violation) {
 		case e.What == gone && state[e.Who] == starts:
 			found = append(found, violation{at: e.At, text: e.Who + " has ended without a word"})
 		case e.What == keys && e.Text != "":
-			found = append(found, violation{at: e.At, text: fmt.Sprintf("%s after the last worker there are keys on the server that should not be: %s", time.Duration(e.N), e.Text)})
+			found = append(found, violation{at: e.At, text: "keys are left on the server that should not be: " + e.Text})
 		}
 	}
 	for _, call := range h.calls {

@@ -106,6 +106,12 @@ func TestOraclesSeeBadHistories(t *testing.T) {
 			"no two holders", "w4 call 1 (fence 200) has a from"},
 		{"an overlap with one that was killed, before its last deadline", good().has("w4", 1, 1200, 1210, 200),
 			"no two holders", "both for 10ms"},
+		{"an overlap with one that believed beyond its deadline", good().
+			says(8200, "w4", 1, event{What: asks, Text: byAcquire}).
+			says(8201, "w4", 1, event{What: held, Fence: 200, Until: ms(8700)}).
+			says(8800, "w4", 1, event{What: free}).
+			has("w5", 1, 8750, 8760, 201),
+			"no two holders", "w5 call 1 (fence 201) has a from"},
 		{"a fence that goes back", good().has("w4", 1, 8200, 8210, 99),
 			"fences grow", "w4 call 1 has a with fence 99, after w1 call 4 had it with 105"},
 		{"a fence twice", good().has("w4", 1, 8200, 8210, 105),
@@ -146,7 +152,7 @@ func TestOraclesSeeBadHistories(t *testing.T) {
 		{"a goroutine that is left", good().says(9000, "w1", 0, event{What: leak, Text: "goroutine 7"}),
 			"a good end", "w1 has left goroutines behind: goroutine 7"},
 		{"a key that is left", good().parent(9100, keys, "parent", 0, "lockkeeper:a"),
-			"a good end", "keys on the server that should not be: lockkeeper:a"},
+			"a good end", "keys are left on the server that should not be: lockkeeper:a"},
 		{"a worker that dies", good().says(1, "w4", 0, event{What: starts}).parent(50, gone, "w4", 0, ""),
 			"a good end", "w4 has ended without a word"},
 		{"a worker that ends badly", good().parent(50, gone, "w4", 0, "ended with exit status 66"),

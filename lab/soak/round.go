@@ -4,14 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
+	"sync"
 	"time"
-
-	"github.com/lockkeeper/lockkeeper"
 )
 
 // A round is a part of a run, with a server, a database and workers of its own: some
@@ -86,7 +82,7 @@ func (r *round) run(ctx context.Context) (err error) {
 		return err
 	}
 	pause(ctx, time.Second) // the end comes into full work
-	r.fleet.stop()
+	r.stop(ctx)
 	return r.checkKeys(ctx)
 }
 
@@ -138,6 +134,9 @@ func (r *round) harm(ctx context.Context) error {
 			return ctx.Err()
 		}
 		r.journal.write(event{What: quiet, At: from, Until: monotonic()})
+		if err := r.checkTTLs(ctx); err != nil {
+			return err
+		}
 		r.fleet.tell(goOnLine)
 		if time.Until(end) < spellLeast {
 			return nil
@@ -145,57 +144,18 @@ func (r *round) harm(ctx context.Context) error {
 	}
 }
 
-// settle is how long keys may stay that have a short TTL.
-const settle = 3 * time.Second
-
-// checkKeys waits until nothing is left on the server but the fence counters, and
-// writes down what has no right to be there. Of the locks themselves nothing may be left
-// at all: all workers had some seconds of peace, and have closed their clients since.
-// What else stays, such as a line that dead workers stood in, must have a TTL; nobody is
-// there any more to renew it, so that need not be waited for.
-func (r *round) checkKeys(ctx context.Context) error {
-	began := time.Now()
-	for {
-		left, locked, err := r.keysLeft(ctx)
-		if err != nil {
-			return err
-		}
-		took := time.Since(began)
-		if len(left) > 0 && !locked && took < settle {
-			pause(ctx, 20*time.Millisecond)
-			continue
-		}
-		if !locked {
-			left = slices.DeleteFunc(left, func(key string) bool { return r.expires(ctx, key) })
-		}
-		r.journal.write(event{What: keys, Text: strings.Join(left, " "), N: int64(took)})
-		return ctx.Err()
+// stop ends all workers, at the same time. Each has had some seconds of peace, and closes
+// its client: nothing of it may be left on the server when it has ended.
+func (r *round) stop(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, s := range r.fleet.slots {
+		wg.Go(func() {
+			name := s.current.name
+			r.fleet.end(s)
+			if held := r.heldBy(ctx, name); held != "" {
+				r.journal.write(event{What: keys, Text: held})
+			}
+		})
 	}
-}
-
-// keysLeft returns the keys that are no fence counters, and whether a lock is among
-// them.
-func (r *round) keysLeft(ctx context.Context) (left []string, locked bool, err error) {
-	all, err := r.server.keys(ctx)
-	if err != nil {
-		return nil, false, fmt.Errorf("list the keys: %w", err)
-	}
-	for _, key := range all {
-		if strings.HasSuffix(key, fenceSuffix) {
-			continue
-		}
-		left = append(left, key)
-		for _, lock := range r.Locks {
-			locked = locked || key == lockkeeper.DefaultPrefix+lock.Name
-		}
-	}
-	return left, locked, nil
-}
-
-// expires reports whether a key will go by itself in time.
-func (r *round) expires(ctx context.Context, key string) bool {
-	reply, err := r.server.do(ctx, "PTTL", key)
-	left, ok := reply.(int64)
-	const noKey, noTTL = -2, -1
-	return err == nil && ok && left != noTTL && (left == noKey || left <= r.Linger.Milliseconds())
+	wg.Wait()
 }

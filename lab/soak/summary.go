@@ -141,7 +141,7 @@ func (s *summary) print(w io.Writer, violations int) {
 			time.Duration(s.gaps[n/2]).Round(time.Microsecond), time.Duration(s.gaps[n*99/100]).Round(time.Microsecond))
 	}
 	line("longest time without faults in which a lock was free and somebody waited: %s", short(s.longestIdle))
-	line("longest return of a cancelled wait, without faults: %s; longest Close: %s; server empty %s after that",
+	line("longest return of a cancelled wait, without faults: %s; longest Close: %s; nothing on the server %s after the end",
 		short(s.longestLate), short(s.longestClose), short(s.longestKeys))
 	line("workers had to wait for a processor for %s in all; %d overlaps where Redis had lost its memory, which is allowed there",
 		short(s.stalled), s.overlaps)
