@@ -14,7 +14,7 @@ $(if $(MODULES),,$(error go.work lists no module))
 each = rc=0; for m in $(MODULES); do (cd $$m && $(1)) || { echo "failed in module $$m: $(1)"; rc=1; }; done; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help deps vet lint test test-short build demo demo-packages bench fuzz tidy tidy-check clean
+.PHONY: help deps vet lint test test-short build demo demo-packages bench bench-peers soak fuzz tidy tidy-check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ demo-packages: ## the demo with real data: the Debian packages of this machine
 
 bench: deps ## benchmarks of a free lock beside the raw commands of the same client
 	cd lab && go test -run '^$$' -bench . -benchmem ./bench/...
+
+bench-peers: deps ## other lock libraries beside Lockkeeper, about 12 minutes; ARGS=-quick takes 3
+	@go run ./lab/bench $(ARGS)
 
 fuzz: ## every fuzz function of every module for FUZZTIME (10s)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(MODULES)

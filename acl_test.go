@@ -22,6 +22,7 @@ var leastRights = []string{
 	"resetchannels", "&lockkeeper:wake:*",
 	"-@all", "+eval", "+evalsha", "+time", "+get", "+set", "+del", "+exists", "+pttl", "+pexpire",
 	"+zadd", "+zrem", "+zrange", "+zcard", "+zrank", "+hset", "+hget", "+hdel", "+publish", "+subscribe",
+	"+info", // to know that it is no cluster
 	"+scan", // for List only
 }
 
@@ -72,7 +73,7 @@ func useWith(t *testing.T, rights []string) (denied []string, err error) {
 	cfg := lockkeeper.Config{TTL: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	a, b := newClient(t, conns[0], cfg), newClient(t, conns[1], cfg)
 	for _, use := range []func(context.Context, *lockkeeper.Client, *lockkeeper.Client) error{
-		useLock, useLine, useTools, useAbandonedWait,
+		useLock, useLine, useTools, useAbandonedWait, s.useDeadWaiter,
 	} {
 		err = errors.Join(err, use(ctx, a, b))
 	}
@@ -153,6 +154,19 @@ func useAbandonedWait(ctx context.Context, a, b *lockkeeper.Client) error {
 	defer cancel()
 	if _, err := b.Mutex("cart").Acquire(short); !errors.Is(err, lockkeeper.ErrHeld) {
 		return fmt.Errorf("abandoned wait: %w", err)
+	}
+	return lease.Release(ctx)
+}
+
+// useDeadWaiter has a pass a waiter over that is not there any more.
+func (r *real) useDeadWaiter(ctx context.Context, a, _ *lockkeeper.Client) error {
+	lease, err := a.Mutex("orders").Try(ctx)
+	if err != nil {
+		return err
+	}
+	args := []string{"lk1:dead.x:", "10000", "", "0", "10000:4000:0:1:lockkeeper:wake:"}
+	if _, err := r.conn.Eval(ctx, sources()["acquire"], ordersKeys, args); err != nil {
+		return err
 	}
 	return lease.Release(ctx)
 }

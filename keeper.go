@@ -71,7 +71,10 @@ func (c *Client) watch() {
 
 // lateFrom is from when on a wake-up of the keeper counts as late. Leases have more
 // to spare than that; it is a sign of a process that gets too little of its CPUs.
-const lateFrom = 50 * time.Millisecond
+const (
+	lateFrom = 50 * time.Millisecond
+	lateTold = 500 * time.Millisecond // and the log says so
+)
 
 // noteLate counts a wake-up that came late.
 func (c *Client) noteLate(by time.Duration) {
@@ -79,7 +82,7 @@ func (c *Client) noteLate(by time.Duration) {
 		return
 	}
 	n := c.late.Add(1)
-	if n&(n-1) == 0 { // the first, the second, the fourth, ...
+	if by >= lateTold {
 		c.cfg.Logger.Warn("the keeper was woken late: this process gets too little CPU, or was stopped", "by", by, "times", n)
 	}
 	if trace := c.cfg.Trace; trace != nil && trace.Late != nil {

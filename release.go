@@ -243,7 +243,11 @@ func (l *Lease) RaiseFence(ctx context.Context, seen Fence) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l.hold.core.Raise(uint64(fence))
+	if l.err != nil { // it was given back meanwhile
+		l.hold.core.Raise(uint64(fence), false)
+		return l.err
+	}
+	l.hold.core.Raise(uint64(fence), true)
 	l.fence.Store(l.hold.core.Fence())
 	return nil
 }

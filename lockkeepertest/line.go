@@ -87,7 +87,7 @@ func (m *Memory) give(keys []string, owner, label string, ttl time.Duration, fen
 func (m *Memory) handOff(keys []string, used int64, me, label string, ttl time.Duration) (to, first, last string, others int64) {
 	members := m.members(keys[2])
 	var passed []string
-	for i, owner := range members[:min(len(members), 64)] {
+	for i, owner := range members[:min(len(members), 1024)] {
 		passed = append(passed, owner)
 		others = 0
 		if len(members) > i+1 {

@@ -36,6 +36,13 @@ func (m *Memory) get(key string) *entry {
 	return e
 }
 
+func (m *Memory) exists(key string) int64 {
+	if m.get(key) == nil {
+		return 0
+	}
+	return 1
+}
+
 func (m *Memory) set(key, value string, ttl time.Duration) {
 	e := &entry{value: value}
 	if ttl > 0 {
@@ -165,7 +172,8 @@ func acquireModel(m *Memory, keys, args []string) (any, error) {
 		to, first, last, others := m.handOff(keys, m.counter(keys[1]), owner, label, ttl)
 		if to == "" {
 			first, last = m.give(keys, owner, label, ttl, m.counter(keys[1])+1)
-			others = 0
+			m.leaveLine(keys, owner)
+			others = m.exists(keys[2])
 		}
 		if to == "" || to == owner {
 			return []any{first, us, last, others}, nil
@@ -178,11 +186,7 @@ func acquireModel(m *Memory, keys, args []string) (any, error) {
 		m.leaveLine(keys, owner)
 		fence := strings.Split(e.value, ":")[2]
 		n, _ := strconv.ParseInt(fence, 10, 64)
-		others := int64(0)
-		if m.get(keys[2]) != nil {
-			others = 1
-		}
-		return []any{fence, us, strconv.FormatInt(max(m.counter(keys[1]), n), 10), others}, nil
+		return []any{fence, us, strconv.FormatInt(max(m.counter(keys[1]), n), 10), m.exists(keys[2])}, nil
 	}
 	value := m.get(keys[0]).value
 	if len(args) < 5 {

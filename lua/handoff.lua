@@ -21,15 +21,22 @@ local function give(owner, label, ttl, fence)
   return first, last, value
 end
 
--- tell sends a client a message and returns whether it was heard, as far as can be known: a client without a
--- right to publish can't know.
+-- tell sends a client a message and returns whether somebody may have heard it. On one server PUBLISH knows; on
+-- a cluster it counts this node's listeners only, and without a right to ask we can't tell which it is.
 local function tell(wake, owner, message)
-  return redis.pcall('PUBLISH', wake .. string.match(owner, '^[^.]*'), message) ~= 0
+  if redis.pcall('PUBLISH', wake .. string.match(owner, '^[^.]*'), message) ~= 0 then
+    return true
+  end
+  local info = redis.pcall('INFO', 'cluster')
+  if type(info) == 'table' and info.err then
+    return string.find(info.err, 'NOPERM') ~= nil or string.find(info.err, 'can\'t run') ~= nil
+  end
+  return string.find(info, 'cluster_enabled:1', 1, true) ~= nil
 end
 
 -- handoff gives the lock to the first of the line who lives, and tells them. It returns the owner, the first and
 -- the last of their fences, 1 if there are more in the line, else 0, and the lock's value and TTL; or nil if
--- none of the first 64 lives.
+-- none of the first 1024 lives.
 --   last: the last fence that anybody may have used
 --   me, label, ttl: who asks; if it is their turn they learn it from the reply. Or nil
 -- Nothing is deleted before it is overwritten, and the line comes after the lock, so that an error half-way
@@ -38,9 +45,11 @@ local function handoff(last, me, label, ttl)
   local line = redis.pcall('ZRANGE', KEYS[3], 0, 1)
   local passed = {}
   local to, first, others, value, grant
-  for i = 1, 64 do
+  for i = 1, 1024 do
     if i == 3 then
       line = redis.call('ZRANGE', KEYS[3], 0, 64)
+    elseif i == 65 then
+      line = redis.call('ZRANGE', KEYS[3], 0, 1024)
     end
     local owner = line[i]
     if not owner then

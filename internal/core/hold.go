@@ -29,6 +29,7 @@ type Hold struct {
 	Loose Loose // requests of the owner that may still run
 
 	fence, last uint64
+	spent       uint64 // fences up to this one must not be given out again
 	hears       bool
 	others      bool
 	began       Instant
@@ -46,13 +47,16 @@ func (h *Hold) Used() uint64 {
 	if h.passes == 0 && h.fence == h.last {
 		return 0
 	}
-	return h.fence
+	return max(h.fence, h.spent)
 }
 
-// Raise takes in a fence that the server has made for the present turn. What was in
-// reserve is gone with it.
-func (h *Hold) Raise(fence uint64) {
-	if fence > h.fence {
+// Raise takes in a fence that the server has made for the present turn, or for one that
+// is over by now and does not get it. What was in reserve is gone with it.
+func (h *Hold) Raise(fence uint64, present bool) {
+	switch {
+	case !present:
+		h.last, h.spent = h.fence, max(h.spent, fence)
+	case fence > h.fence:
 		h.fence, h.last = fence, fence
 	}
 }

@@ -119,9 +119,9 @@ func TestUsedAndRaise(t *testing.T) {
 		{"a reserve, untouched", core.Grant{Fence: 5, Last: 9}, func(*desk) {}, 5, 5, true},
 		{"used up", core.Grant{Fence: 5, Last: 6}, func(d *desk) { d.l.Done(0) }, 6, 6, false},
 		{"a last that is too small", core.Grant{Fence: 5, Last: 3}, func(*desk) {}, 5, 0, false},
-		{"raised", core.Grant{Fence: 5, Last: 9}, func(d *desk) { d.l.Hold().Raise(70) }, 70, 0, false},
-		{"raised in the second turn", core.Grant{Fence: 5, Last: 9}, func(d *desk) { d.l.Done(0); d.l.Hold().Raise(70) }, 70, 70, false},
-		{"raised to less", core.Grant{Fence: 5, Last: 9}, func(d *desk) { d.l.Hold().Raise(5) }, 5, 5, true},
+		{"raised", core.Grant{Fence: 5, Last: 9}, func(d *desk) { d.l.Hold().Raise(70, true) }, 70, 0, false},
+		{"raised in the second turn", core.Grant{Fence: 5, Last: 9}, func(d *desk) { d.l.Done(0); d.l.Hold().Raise(70, true) }, 70, 70, false},
+		{"raised to less", core.Grant{Fence: 5, Last: 9}, func(d *desk) { d.l.Hold().Raise(5, true) }, 5, 5, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d, _ := holding(t, tt.grant, kind)

@@ -159,7 +159,11 @@ func (l *Line) Leave(w *Waiter) (Move, bool) {
 	if !w.queued {
 		return Move{}, false
 	}
+	wasFirst := l.first == w
 	l.remove(w)
+	if wasFirst && l.first != nil && l.first.Kind != w.Kind {
+		return l.Resume(), true // the place has the TTL and the label of who has left
+	}
 	if l.first != nil || l.state != asking && l.state != parked {
 		return Move{}, true
 	}

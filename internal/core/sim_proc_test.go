@@ -201,6 +201,7 @@ func (p *simProc) open() {
 }
 
 func (p *simProc) leave(ln *simLine, w *simCall) {
+	first := ln.core.First() == &w.Waiter
 	m, left := ln.core.Leave(&w.Waiter)
 	if left == w.done {
 		p.s.fail("%s: a call leaves, and is done: %t, %t", p.name, left, w.done)
@@ -213,7 +214,9 @@ func (p *simProc) leave(ln *simLine, w *simCall) {
 	}
 	w.done = true
 	p.forget(w)
-	if m.Ask || m.Win != nil || m.Drop && (ln.core.Len() > 0 || !ln.core.IsEmpty()) {
+	// Only for a new first call that wants something else is there reason to ask.
+	asks := m.Ask && !(first && ln.core.Len() > 0 && ln.core.First().Kind != w.Kind)
+	if asks || m.Win != nil || m.Drop && (ln.core.Len() > 0 || !ln.core.IsEmpty()) {
 		p.s.fail("%s: a leave makes %+v", p.name, m)
 	}
 	ln.carry(m)

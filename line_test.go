@@ -14,7 +14,6 @@ import (
 // H4: the message of a hand-off that is over comes after the process has asked anew,
 // and was answered that another one holds the lock.
 func TestHoleLateMessageAfterAnAnswer(t *testing.T) {
-	t.Skip("optional: fault reported: two holders: a late message is believed from a later request")
 	bubble(t, func(t *testing.T) {
 		q := lineUp(t, 2)
 		q.conns[0].stops()
@@ -44,7 +43,6 @@ func TestHoleLateMessageAfterAnAnswer(t *testing.T) {
 // lock that comes to the second is its own, with its label and its TTL, and belief
 // ends before the key does.
 func TestTurnsPlaceOfAnotherKind(t *testing.T) {
-	t.Skip("optional: fault reported: belief beyond the key, wrong label: a place keeps the terms of a call that has left")
 	for name, poll := range map[string]time.Duration{"before its next poll": 0, "after its next poll": poll} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -84,10 +82,9 @@ func TestTurnsPlaceOfAnotherKind(t *testing.T) {
 	}
 }
 
-// The line's key is used by something else: that ends the waits of this process, but
-// the release gives the lock back.
+// The line's key is used by something else: a release that wants to wait again gives
+// the lock back all the same, and the next call of the process gets it.
 func TestTurnsReleaseWithAWrongLine(t *testing.T) {
-	t.Skip("optional: fault reported: a release that waits again keeps the lock when the line is refused")
 	bubble(t, func(t *testing.T) {
 		p := newParty(t)
 		lease := mustTry(t, p.lock)
@@ -97,8 +94,8 @@ func TestTurnsReleaseWithAWrongLine(t *testing.T) {
 		if err := lease.Release(t.Context()); err != nil {
 			t.Errorf("Release: %v", err)
 		}
+		mustRelease(t, must(t, "the local one", local))
 		settled(0)
-		wantErr(t, arrives(t, "the local one", local).err, lockkeeper.ErrUnavailable)
 		wantKey(t, p.server, ordersKey, false)
 	})
 }
@@ -106,7 +103,6 @@ func TestTurnsReleaseWithAWrongLine(t *testing.T) {
 // H12: a call that has waited for long behind others of its process enters the line at
 // the time of its call. It does so again when the line is lost.
 func TestHoleLostLineOfALateEntry(t *testing.T) {
-	t.Skip("optional: fault reported: a place forgets since when its first call waits")
 	bubble(t, func(t *testing.T) {
 		s := newServer()
 		process := func(label string) *lockkeeper.Client {
@@ -136,7 +132,6 @@ func TestHoleLostLineOfALateEntry(t *testing.T) {
 // C1: a fence is raised while the turn is released and passed on: no later turn has a
 // smaller fence than an earlier one was given.
 func TestTurnsRaiseFenceRacesWithRelease(t *testing.T) {
-	t.Skip("optional: fault reported: a turn has a smaller fence than the one before, raised while it was passed on")
 	bubble(t, func(t *testing.T) {
 		p := newParty(t)
 		lease := mustAcquire(t, p.lock)
@@ -159,24 +154,23 @@ func TestTurnsRaiseFenceRacesWithRelease(t *testing.T) {
 	})
 }
 
-// deadLine puts 64 dead places in the line.
-func (s *server) deadLine(t *testing.T) {
-	for i := range 64 {
-		s.seat(t, fmt.Sprintf("dead%02d.1", i), "600000:4000:0:1:"+wakeOfAll)
+// deadLine puts dead places in the line.
+func (s *server) deadLine(t *testing.T, n int) {
+	for i := range n {
+		s.seat(t, fmt.Sprintf("dead%04d.1", i), "600000:4000:0:1:"+wakeOfAll)
 	}
 	time.Sleep(ms)
 }
 
-// H10: who gets the free lock behind 64 dead places is not in the line any more.
+// H10: who gets the free lock behind many dead places is not in the line any more.
 func TestHoleGrantedBehindDeadPlaces(t *testing.T) {
-	t.Skip("optional: fault reported: the holder stays in the line behind 64 dead places, and gets the lock again")
 	for name, deaf := range map[string]error{"who listens": nil, "who does not": errNetwork} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				p := newParty(t)
 				p.wire.deafens(deaf)
 				p.server.Set(ordersKey, "x", 0)
-				p.server.deadLine(t)
+				p.server.deadLine(t, 1024)
 				result := waits(t.Context(), p.lock)
 				settled(300 * ms)
 				p.server.Del(ordersKey)
@@ -192,10 +186,9 @@ func TestHoleGrantedBehindDeadPlaces(t *testing.T) {
 	}
 }
 
-// A newcomer that finds the first 64 of the line dead has the lock, and others wait
+// A newcomer that finds the first 1024 of the line dead has the lock, and others wait
 // still behind those: it is not alone.
 func TestQueueNewcomerIsNotAlone(t *testing.T) {
-	t.Skip("optional: fault reported: others behind 64 dead places are not seen")
 	bubble(t, func(t *testing.T) {
 		p := newParty(t)
 		p.server.Set(ordersKey, "x", 0)
@@ -205,7 +198,7 @@ func TestQueueNewcomerIsNotAlone(t *testing.T) {
 		mustRelease(t, arrives(t, "the process", own).lease)
 
 		p.server.Set(ordersKey, "x", 0)
-		p.server.deadLine(t)
+		p.server.deadLine(t, 1024)
 		other := waits(t.Context(), p.another)
 		settled(300 * ms)
 		p.server.Del(ordersKey)
@@ -230,7 +223,6 @@ func TestQueueNewcomerIsNotAlone(t *testing.T) {
 // H19: in a cluster a client subscribes at any node, and PUBLISH says how many have
 // heard it at this one. Whose channel is elsewhere is told, and must not be passed over.
 func TestHoleSubscriptionAtAnotherNode(t *testing.T) {
-	t.Skip("optional: fault reported: two holders in a cluster: PUBLISH counts those at one node only")
 	t.Parallel()
 	a, b := cluster(t)
 	lease := mustTry(t, a.process(t, lockkeeper.Config{}))
