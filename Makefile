@@ -51,6 +51,9 @@ bench: deps ## benchmarks of a free lock beside the raw commands of the same cli
 bench-peers: deps ## other lock libraries beside Lockkeeper, about 12 minutes; ARGS=-quick takes 3
 	@go run ./lab/bench $(ARGS)
 
+soak: deps ## ten minutes of faults on eight processes, under the race detector; ARGS='-duration 1h -seed N'
+	@go run -race ./lab/soak $(ARGS)
+
 fuzz: ## every fuzz function of every module for FUZZTIME (10s)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(MODULES)
 
