@@ -215,3 +215,28 @@ func TestMissingRightIsNoWrongAnswer(t *testing.T) {
 		})
 	}
 }
+
+// Whatever right is missing, no key stays for ever.
+func TestMissingRightLeavesNoKeyForEver(t *testing.T) {
+	t.Parallel()
+	for _, right := range leastRights {
+		if right[0] != '+' || right == "+pexpire" { // without that one there is nothing to be done
+			continue
+		}
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			s := startReal(t)
+			mustTry(t, newClient(t, s.conn, lockkeeper.Config{TTL: time.Minute}).Mutex("orders"))
+			// It waits, and dies: the connection takes no more requests.
+			rights := slices.DeleteFunc(slices.Clone(leastRights), func(r string) bool { return r == right })
+			conn := s.user(t, append([]string{connectRights}, rights...)...)
+			args := []string{"lk1:w.1:", "10000", "", "0", "10000:4000:100:1:lockkeeper:wake:"}
+			_, _ = conn.Eval(t.Context(), sources()["acquire"], ordersKeys, args)
+			for _, key := range s.Do(t, "KEYS", "*").([]any) {
+				if ttl := s.Do(t, "TTL", key.(string)).(int64); ttl < 0 {
+					t.Errorf("key %s has TTL %d", key, ttl)
+				}
+			}
+		})
+	}
+}

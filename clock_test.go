@@ -216,3 +216,20 @@ func TestPauseBetweenTwoClocksIsNoSuspension(t *testing.T) {
 		}
 	})
 }
+
+// The client is closed after a call has been let in and before it stands in line.
+func TestAcquireBesideClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(new(grantor), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.shut()
+		for _, how := range []manner{{}, {wait: true}} {
+			if lease, err := c.Mutex("orders").obtain(t.Context(), how); err != ErrClosed || lease != nil {
+				t.Errorf("%+v: got %v, %v; want ErrClosed", how, lease, err)
+			}
+		}
+		c.stop()
+	})
+}
