@@ -436,3 +436,21 @@ func fenceIn(t *testing.T, value string) lockkeeper.Fence {
 	}
 	return lockkeeper.Fence(fence)
 }
+
+// H6, H7: the lock is handed to an owner of whom the process knows nothing any more: it
+// passes it on at once.
+func TestHoleHandOffToNobody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newParty(t)
+		id, _, _ := strings.Cut(p.served(t).Owner(), ".")
+		p.server.Del(ordersKey)
+		lease := mustTry(t, p.holder)
+		p.server.seat(t, id+".forgotten", "60000:4000:0:1:"+wakeOfAll)
+		settled(ms)
+		other := waits(t.Context(), p.another)
+		settled(300 * ms)
+		start := time.Now()
+		mustRelease(t, lease)
+		arrives(t, "the other", other).wantWithin(t, start, ms)
+	})
+}

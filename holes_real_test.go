@@ -194,6 +194,9 @@ func TestHoleNoRightToPublish(t *testing.T) {
 		s.listed(t, 1)
 		start := time.Now()
 		mustRelease(t, lease)
+		if !s.exists(t, ordersKey) {
+			t.Error("who waits was passed over")
+		}
 		o := soon(t, "the next", next)
 		o.wantWithin(t, start, poll+200*ms)
 		lease = o.lease

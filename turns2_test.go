@@ -104,8 +104,9 @@ func TestTurnsAfterRaiseFence(t *testing.T) {
 				for i := range before + 4 {
 					leases = append(leases, lease)
 					if i == before {
-						if err := lease.RaiseFence(t.Context(), lease.Fence()+1_000_000_000_000); err != nil {
-							t.Fatal(err)
+						seen := lease.Fence() + 1_000_000_000_000
+						if err := lease.RaiseFence(t.Context(), seen); err != nil || lease.Fence() <= seen {
+							t.Fatalf("fence %s, raised above %s: %v", lease.Fence(), seen, err)
 						}
 					}
 					next := waits(t.Context(), p.lock)
