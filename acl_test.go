@@ -22,7 +22,7 @@ var leastRights = []string{
 	"resetchannels", "&lockkeeper:wake:*",
 	"-@all", "+eval", "+evalsha", "+time", "+get", "+set", "+del", "+exists", "+pttl", "+pexpire",
 	"+zadd", "+zrem", "+zrange", "+zcard", "+zrank", "+hset", "+hget", "+hdel", "+publish", "+subscribe",
-	"+info", // to know that it is no cluster
+	"+pubsub|numsub", "+info", // to know whether a waiter is dead
 	"+scan", // for List only
 }
 

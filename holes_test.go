@@ -260,22 +260,22 @@ func TestHoleDeadWaiterUnserved(t *testing.T) {
 	})
 }
 
-// H1: many dead places: a release looks at 64 and is done; polls do the rest.
+// H1: many dead places: a release looks at 1024 and is done; polls do the rest.
 func TestHoleDeadWaitersInMasses(t *testing.T) {
-	for n, most := range map[int]time.Duration{63: ms, 64: 3 * time.Second, 200: 6 * time.Second} {
+	for n, most := range map[int]time.Duration{63: ms, 200: ms, 1023: ms, 1024: 13 * time.Second, 1500: 13 * time.Second} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				p := newParty(t)
 				lease := mustTry(t, p.holder)
 				for i := range n {
-					p.server.seat(t, fmt.Sprintf("dead%03d.1", i), "600000:4000:0:1:"+wakeOfAll)
+					p.server.seat(t, fmt.Sprintf("dead%04d.1", i), "600000:4000:0:1:"+wakeOfAll)
 				}
 				time.Sleep(ms)
 				result := waits(t.Context(), p.lock)
 				settled(3 * time.Second)
 				start := time.Now()
 				mustRelease(t, lease)
-				if left := len(p.server.Line(lineKey)); left != max(0, n+1-64) {
+				if left := len(p.server.Line(lineKey)); left != max(0, n+1-1024) {
 					t.Errorf("%d are left in the line", left)
 				}
 				arrives(t, "the waiter", result).wantWithin(t, start, most)

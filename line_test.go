@@ -3,12 +3,14 @@ package lockkeeper_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper"
+	"github.com/lockkeeper/lockkeeper/internal/redistest"
 )
 
 // H4: the message of a hand-off that is over comes after the process has asked anew,
@@ -240,5 +242,28 @@ func TestHoleSubscriptionAtAnotherNode(t *testing.T) {
 	}
 	if len(first) == 0 {
 		t.Error("the first was passed over")
+	}
+}
+
+// H19: a client that subscribes at a replica is told, and PUBLISH at the primary does
+// not count it: it must not be passed over.
+func TestHoleSubscriptionAtAReplica(t *testing.T) {
+	t.Parallel()
+	s := startReal(t)
+	replica := startReal(t, redistest.Args("--repl-diskless-sync-delay", "0"))
+	replica.Do(t, "REPLICAOF", "127.0.0.1", strconv.Itoa(s.Port()))
+	lease := mustTry(t, s.process(t, lockkeeper.Config{}))
+	redistest.Until(t, "the replica follows", func() bool { return replica.exists(t, ordersKey) })
+	conn := &split{connTo(t, s.Addr()), connTo(t, replica.Addr())}
+	first := waits(t.Context(), newClient(t, conn, lockkeeper.Config{}).Mutex("orders"))
+	s.listed(t, 1)
+	second := waits(t.Context(), s.process(t, lockkeeper.Config{}))
+	s.listed(t, 2)
+	mustRelease(t, lease)
+	time.Sleep(300 * ms)
+	if len(first) > 0 && len(second) > 0 {
+		one, other := <-first, <-second
+		t.Fatalf("two hold the lock: %v with fence %s, and %v with fence %s",
+			one.lease.Err(), one.lease.Fence(), other.lease.Err(), other.lease.Fence())
 	}
 }

@@ -129,7 +129,7 @@ func (q *question) heldBy(word string, v []any) (core.Reply, *HeldError, error) 
 	server := number(v[3])
 	q.lock.c.sample(q.Sent, server)
 	held := &HeldError{Name: q.lock.name, Holder: parseHolder(value), Left: left}
-	r := core.Reply{Answer: core.Held, Left: left, Server: server, Deaf: !q.hears}
+	r := core.Reply{Answer: core.Held, Left: left, Server: server, Fence: uint64(held.Holder.Fence), Deaf: !q.hears}
 	if len(v) == 5 {
 		r.Before = int(number(v[4]))
 	}

@@ -64,14 +64,10 @@ func (m *Memory) join(keys []string, owner, place, label, since string) (before,
 	return before, length, nil
 }
 
-// tell sends a message to an owner's client, and reports whether it was heard.
-func (m *Memory) tell(wake, owner, message string) bool {
+// channelOf returns the channel of an owner's client.
+func channelOf(wake, owner string) string {
 	id, _, _ := strings.Cut(owner, ".")
-	if !m.hears(wake + id) {
-		return false
-	}
-	m.publish(wake+id, message)
-	return true
+	return wake + id
 }
 
 // give is that of lua/handoff.lua.
@@ -99,16 +95,15 @@ func (m *Memory) handOff(keys []string, used int64, me, label string, ttl time.D
 			break
 		}
 		place := m.place(keys[3], owner)
-		if place == nil || place.deadline < m.now().UnixMicro() {
+		if place == nil || place.deadline < m.now().UnixMicro() || place.wake != "" && !m.hears(channelOf(place.wake, owner)) {
 			continue
 		}
 		first, last = m.give(keys, owner, place.label, place.grant, used+1)
-		used, _ = strconv.ParseInt(last, 10, 64)
-		told := fmt.Sprintf("g:lk1:%s:%s:%s:%d:%s", owner, first, m.micros(), others, keys[0])
-		if place.wake == "" || m.tell(place.wake, owner, told) {
-			to = owner
-			break
+		if place.wake != "" {
+			m.publish(channelOf(place.wake, owner), fmt.Sprintf("g:lk1:%s:%s:%s:%d:%s", owner, first, m.micros(), others, keys[0]))
 		}
+		to = owner
+		break
 	}
 	m.leaveLine(keys, passed...)
 	return to, first, last, others

@@ -204,7 +204,7 @@ func acquireModel(m *Memory, keys, args []string) (any, error) {
 		return []any{"full", value, m.pttl(keys[0]), us, length}, nil
 	}
 	if match := holderOf.FindStringSubmatch(value); length == 1 && match != nil {
-		m.tell(strings.SplitN(args[4], ":", 5)[4], match[1], "w:lk1:"+match[1]+":"+keys[0])
+		m.publish(channelOf(strings.SplitN(args[4], ":", 5)[4], match[1]), "w:lk1:"+match[1]+":"+keys[0])
 	}
 	return []any{"held", value, m.pttl(keys[0]), us, before}, nil
 }

@@ -21,10 +21,17 @@ local function give(owner, label, ttl, fence)
   return first, last, value
 end
 
--- tell sends a client a message and returns whether somebody may have heard it. On one server PUBLISH knows; on
--- a cluster it counts this node's listeners only, and without a right to ask we can't tell which it is.
+-- tell sends a message to an owner's client.
 local function tell(wake, owner, message)
-  if redis.pcall('PUBLISH', wake .. string.match(owner, '^[^.]*'), message) ~= 0 then
+  redis.pcall('PUBLISH', wake .. string.match(owner, '^[^.]*'), message)
+end
+
+-- hears returns whether an owner's client may hear a message. It is asked before the message is sent: PUBLISH tells
+-- as well, but who has been told must have the lock, and PUBLISH may reach others than those it counts, at a
+-- replica or at another node of a cluster. Without a right to ask, anybody may hear.
+local function hears(wake, owner)
+  local n = redis.pcall('PUBSUB', 'NUMSUB', wake .. string.match(owner, '^[^.]*'))
+  if n.err or tonumber(n[2]) ~= 0 then
     return true
   end
   local info = redis.pcall('INFO', 'cluster')
@@ -70,10 +77,12 @@ local function handoff(last, me, label, ttl)
     local deadline, n, at
     deadline, grant, n, at = string.match(type(place) == 'string' and place or '', '^(%d+):(%d+):(%d+):()')
     if deadline and tonumber(deadline) >= tonumber(us) then
-      n = tonumber(n)
-      first, last, value = give(owner, string.sub(place, at + n), grant, last + 1)
-      local told = 'g:lk1:' .. owner .. ':' .. first .. ':' .. us .. ':' .. others .. ':' .. KEYS[1]
-      if n == 0 or tell(string.sub(place, at, at + n - 1), owner, told) then
+      local wake = string.sub(place, at, at + tonumber(n) - 1)
+      if wake == '' or hears(wake, owner) then
+        first, last, value = give(owner, string.sub(place, at + #wake), grant, last + 1)
+        if wake ~= '' then
+          tell(wake, owner, 'g:lk1:' .. owner .. ':' .. first .. ':' .. us .. ':' .. others .. ':' .. KEYS[1])
+        end
         to = owner
         break
       end

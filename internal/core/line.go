@@ -18,10 +18,12 @@ type Place struct {
 
 	// A hand-off that is told must have happened after proof: when the first request of
 	// the owner was sent, or the last one that was answered "held", which the server
-	// did at heldAt, in us of its clock. So belief in it can start there.
-	proof  Instant
-	heldAt int64
-	grant  time.Duration // the shortest TTL that a request has named for a hand-off
+	// did at heldAt, in us of its clock, when the holder had heldFence. So belief in it
+	// can start there, if it is newer than that answer.
+	proof     Instant
+	heldAt    int64
+	heldFence uint64
+	grant     time.Duration // the shortest TTL that a request has named for a hand-off
 
 	from   Instant // since when its first call waits
 	there  bool    // the server has said that it has the place, or the lock
@@ -278,7 +280,7 @@ func (l *Line) replied(now Instant, q Question, r Reply) Move {
 // stands takes in that the place was there, and not granted, after the question was sent.
 func (l *Line) stands(q Question, r Reply) {
 	l.place.proof = max(l.place.proof, q.Sent)
-	l.place.heldAt, l.place.there = r.Server, true
+	l.place.heldAt, l.place.heldFence, l.place.there = r.Server, r.Fence, true
 	l.place.before = r.Before
 	if l.place.Since == 0 {
 		l.place.Since = r.Server
@@ -332,7 +334,8 @@ func (l *Line) Granted(now Instant, owner string, g Grant) (Move, bool) {
 	}
 	kind := l.first.Kind
 	lease := NewLease(kind.Terms, l.place.grant, l.place.proof)
-	if g.Server < l.place.heldAt || lease.until.Sub(now) < (l.place.grant-kind.Terms.Margin)/3 {
+	old := g.Server < l.place.heldAt || g.Fence <= l.place.heldFence
+	if old || lease.until.Sub(now) < (l.place.grant-kind.Terms.Margin)/3 {
 		if l.place.missed++; l.place.missed >= mostMissed {
 			l.place.missed, l.place.Since, l.place.from = 0, 0, now
 		}

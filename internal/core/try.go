@@ -21,6 +21,7 @@ type Reply struct {
 	Left     time.Duration // Held: until the holder's key expires; negative: it does not
 	Before   int           // Held: how many are before us in the line
 	Server   int64         // Held: the server's time in us
+	Fence    uint64        // Held: that of the holder; 0 if it is none of ours
 	Deaf     bool          // Held: there is no live subscription
 	NoEffect bool          // Trouble, Rejected: proof that nothing was written
 }
