@@ -497,6 +497,22 @@ func TestHandOffCountsFromProof(t *testing.T) {
 	}
 }
 
+// The same where the server's clock went back in between: the next holder's fence tells.
+func TestOldMessageIsKnownByItsFence(t *testing.T) {
+	for fence, believed := range map[uint64]bool{5: false, 70005: false, 70006: true} {
+		d := newDesk(t)
+		_, q := d.open(0, kind)
+		d.reply(at(1), q, core.Reply{Answer: core.Held, Left: time.Hour, Server: micros(at(2000)), Fence: 4})
+		d.l.Resume()
+		q = d.ask(at(1100))
+		d.reply(at(1101), q, core.Reply{Answer: core.Held, Left: time.Hour, Server: micros(at(1100)), Fence: 70005})
+		m, _ := d.l.Granted(at(1102), "o1", core.Grant{Fence: fence, Last: fence + 65535, Hears: true, Server: micros(at(2010))})
+		if got := m.Win != nil; got != believed {
+			t.Errorf("a message with fence %d is believed: %t", fence, got)
+		}
+	}
+}
+
 // The hand-off was over before the last "held" was said: its message can't be proof of
 // another one after that.
 func TestOldMessageIsNotBelieved(t *testing.T) {
