@@ -56,22 +56,30 @@ func refused(t *testing.T, server *redistest.Server) (list []string) {
 func TestBenchLeastRights(t *testing.T) {
 	server := redistest.Start(t)
 	rights := leastRights(t)
-	r := program(t, "bench", "--redis", asUser(t, server, rights...), "--duration", "2s", "--json")
-	r.want(t, exitOK, "", "")
-	var result bench.Result
-	if err := json.Unmarshal([]byte(r.stdout), &result); err != nil {
-		t.Fatal(err)
-	}
-	if len(result.Notes) != 1 || !strings.Contains(result.Notes[0], "INFO gives nothing (NOPERM") || result.RedisVersion != nil ||
-		result.FreeLock.ServerCPU != nil || result.Renewals == nil || result.Renewals.LeasesServer != nil || result.Renewals.LeasesCore == nil {
-		t.Errorf("without the right for INFO:\n%s", r.stdout)
-	}
-	for _, object := range refused(t, server) {
-		if object != "info" && slices.Contains(rights, "+"+object) || strings.Contains(object, ":") {
-			t.Errorf("the server has refused %s", object)
+	run := func(rights []string) (result bench.Result) {
+		r := program(t, "bench", "--redis", asUser(t, server, rights...), "--duration", "2s", "--json")
+		r.want(t, exitOK, "", "")
+		if err := json.Unmarshal([]byte(r.stdout), &result); err != nil {
+			t.Fatal(err)
 		}
+		for _, object := range refused(t, server) {
+			if slices.Contains(rights, "+"+object) || strings.Contains(object, ":") {
+				t.Errorf("the server has refused %s", object)
+			}
+		}
+		wantNoKeys(t, client(t, server))
+		return result
 	}
-	wantNoKeys(t, client(t, server))
+	result := run(rights)
+	if len(result.Notes) != 0 || result.RedisVersion == nil || result.FreeLock.ServerCPU == nil || result.Renewals == nil || result.Renewals.LeasesServer == nil {
+		t.Errorf("with the least rights: %+v", result)
+	}
+	result = run(slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == "+info" }))
+	if len(result.Notes) != 2 || !strings.Contains(result.Notes[0], "lacks +info: a waiter that has died") ||
+		!strings.Contains(result.Notes[1], "INFO gives nothing (NOPERM") || result.RedisVersion != nil ||
+		result.FreeLock.ServerCPU != nil || result.Renewals == nil || result.Renewals.LeasesServer != nil || result.Renewals.LeasesCore == nil {
+		t.Errorf("without the right for INFO: %+v", result)
+	}
 }
 
 // TestBenchNamesMissingRights: what locks can't do without is named before there is any

@@ -201,13 +201,25 @@ func (b *bench) prepare(ctx context.Context) error {
 			}
 			return err
 		}
-		if lacks := slices.DeleteFunc(missing, func(right string) bool { return !b.isForWaking(right) }); len(lacks) > 0 {
-			b.note("the user of Redis lacks %s: nobody is woken, and who waits for a lock polls", strings.Join(lacks, " "))
-		}
+		b.noteMissing(missing, b.isForWaking, "nobody is woken, and who waits for a lock polls")
+		b.noteMissing(missing, isForTheDead, "a waiter that has died is given the lock once, for a few seconds")
 		b.askServer(asking, clients[0].Redis)
 		b.tell()
 		return nil
 	})
+}
+
+// noteMissing notes what the lack of some rights means.
+func (b *bench) noteMissing(missing []string, is func(string) bool, meaning string) {
+	var lacks []string
+	for _, right := range missing {
+		if is(right) {
+			lacks = append(lacks, right)
+		}
+	}
+	if len(lacks) > 0 {
+		b.note("the user of Redis lacks %s: %s", strings.Join(lacks, " "), meaning)
+	}
 }
 
 // rehearse has one client take a lock and another wait for it.

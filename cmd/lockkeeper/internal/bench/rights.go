@@ -22,7 +22,7 @@ local commands = {
   {'zadd', KEYS[2], 'XX', '1', 'x'}, {'zrem', KEYS[2], 'x'}, {'zcard', KEYS[2]},
   {'zrange', KEYS[2], '0', '1'}, {'zrank', KEYS[2], 'x'},
   {'hget', KEYS[2], 'x'}, {'hdel', KEYS[2], 'x'},
-  {'publish', ARGV[1], ''},
+  {'publish', ARGV[1], ''}, {'pubsub', 'numsub', ARGV[1]}, {'info', 'cluster'},
 }
 if type(redis.pcall('del', KEYS[2])) == 'number' then
   commands[#commands + 1] = {'hset', KEYS[2], 'x', ''}
@@ -31,7 +31,8 @@ for _, command in ipairs(commands) do
   local reply = redis.pcall(unpack(command))
   local err = type(reply) == 'table' and reply.err or ''
   if string.find(err, 'NOPERM', 1, true) or string.find(err, 'user executing the script', 1, true) then
-    missing[#missing + 1] = string.find(err, 'channel', 1, true) and '&' or '+' .. command[1]
+    local name = command[1] == 'pubsub' and 'pubsub|numsub' or command[1]
+    missing[#missing + 1] = string.find(err, 'channel', 1, true) and '&' or '+' .. name
   end
 end
 redis.pcall('del', KEYS[2])
@@ -73,6 +74,10 @@ func (b *bench) channels() string { return "&" + b.keyPrefix() + "wake:*" }
 func (b *bench) isForWaking(right string) bool {
 	return right == "+publish" || right == "+subscribe" || right == b.channels()
 }
+
+// isForTheDead reports whether locks work without the right, while a waiter that has died
+// is not seen to be dead.
+func isForTheDead(right string) bool { return right == "+pubsub|numsub" || right == "+info" }
 
 // refusedKeys makes an error of the probe one that names the keys, if it is about them.
 func (b *bench) refusedKeys(ctx context.Context, conn lockkeeper.Conn, keys []string, err error) error {
