@@ -682,11 +682,11 @@ func TestWanted(t *testing.T) {
 		{"deaf since", func(d *desk, w *core.Waiter, q core.Question) {
 			d.win(at(1), q, w, block(1)).Deaf()
 		}, 8},
-		{"of the place before", func(d *desk, w *core.Waiter, q core.Question) {
+		{"of the place before", func(d *desk, w *core.Waiter, _ core.Question) {
 			d.l.Wanted("o1")
 			d.l.Leave(w)
-			w, q = d.open(0, kind)
-			d.win(at(1), q, w, block(1))
+			next, q := d.open(0, kind)
+			d.win(at(1), q, next, block(1))
 		}, 20},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

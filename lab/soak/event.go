@@ -33,7 +33,7 @@ const (
 	released what = "released" // giving it back has ended, at At [Text: kind]
 	closing  what = "closing"  // Client.Close is called next
 	closed   what = "closed"   // Client.Close has returned [N: ns it took]
-	stall    what = "stall"    // the process got no processor since At [N: ns]
+	stall    what = "stall"    // something took long from At on, through no fault of the lock [Text: what, N: ns]
 	odd      what = "odd"      // what must not be [Text]
 	leak     what = "leak"     // goroutines were left [Text: their stacks]
 	bye      what = "bye"      // the worker ends
@@ -155,7 +155,7 @@ func (e event) words(zero int64) string {
 		released: strings.TrimSpace(fmt.Sprintf("has given back %s %s", e.Name, e.Text)),
 		closing:  "closes its client",
 		closed:   fmt.Sprintf("has closed its client, after %s", time.Duration(e.N)),
-		stall:    fmt.Sprintf("gets no processor for %s", time.Duration(e.N)),
+		stall:    fmt.Sprintf("gets no %s for %s", e.Text, time.Duration(e.N)),
 		odd:      e.Text,
 		leak:     "leaves goroutines:\n" + e.Text,
 		bye:      "ends",

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/redistest"
 )
 
 // A round is a part of a run, with a server, a database and workers of its own: some
@@ -128,12 +130,9 @@ func (r *round) harm(ctx context.Context) error {
 				return err
 			}
 		}
-		from := monotonic()
-		pause(ctx, r.peace())
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := r.rest(ctx); err != nil {
+			return err
 		}
-		r.journal.write(event{What: quiet, At: from, Until: monotonic()})
 		if err := r.checkTTLs(ctx); err != nil {
 			return err
 		}
@@ -142,6 +141,27 @@ func (r *round) harm(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// rest leaves everybody in peace for a while. It notes when the server, which waits for
+// its disk with every answer, is slow to answer a plain write.
+func (r *round) rest(ctx context.Context) error {
+	conn := redistest.NewConn(r.server.addr())
+	defer conn.Close()
+	from := monotonic()
+	for now := from; time.Duration(now-from) < r.peace(); {
+		pause(ctx, pulseEvery)
+		asked := monotonic()
+		_, err := conn.Do(ctx, "SET", "soak-pulse", "", "PX", "100")
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if now = monotonic(); err != nil || now-asked > int64(pulseLate) {
+			r.journal.write(event{At: asked, What: stall, Text: "answer from the server", N: now - asked})
+		}
+	}
+	r.journal.write(event{What: quiet, At: from, Until: monotonic()})
+	return nil
 }
 
 // stop ends all workers, at the same time. Each has had some seconds of peace, and closes

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -29,6 +30,7 @@ type summary struct {
 	longestWait  int64 // until the lock was had
 	longestPeace int64 // without faults, until whatever
 	longestIdle  int64 // without faults
+	idleWhere    string
 	longestLate  int64 // return of a wait that was cancelled, without faults
 	longestClose int64
 	longestKeys  int64 // until the server had nothing left, or only what has a TTL
@@ -51,7 +53,10 @@ func (s *summary) add(h *history) {
 	for name, spans := range h.holds {
 		s.addHolds(h, spans)
 		for _, i := range h.idles(name) {
-			s.longestIdle = max(s.longestIdle, i.length())
+			if i.length() > s.longestIdle {
+				s.longestIdle = i.length()
+				s.idleWhere = fmt.Sprintf("%s call %d for %s, from %s of %s on", i.call.who, i.call.id, i.name, h.clock(i.from), filepath.Base(h.dir))
+			}
 		}
 	}
 	for _, w := range h.queueings() {
@@ -140,10 +145,10 @@ func (s *summary) print(w io.Writer, violations int) {
 		line("from one holder to the next, without faults: half within %s, 99 of 100 within %s",
 			time.Duration(s.gaps[n/2]).Round(time.Microsecond), time.Duration(s.gaps[n*99/100]).Round(time.Microsecond))
 	}
-	line("longest time without faults in which a lock was free and somebody waited: %s", short(s.longestIdle))
+	line("longest time without faults in which a lock was free and somebody waited: %s (%s)", short(s.longestIdle), s.idleWhere)
 	line("longest return of a cancelled wait, without faults: %s; longest Close: %s; nothing on the server %s after the end",
 		short(s.longestLate), short(s.longestClose), short(s.longestKeys))
-	line("workers had to wait for a processor for %s in all; %d overlaps where Redis had lost its memory, which is allowed there",
+	line("%s of waiting for a processor (stops included) or the server's disk, all workers together; %d overlaps where Redis had lost its memory, which is allowed there",
 		short(s.stalled), s.overlaps)
 	line("%d violations", violations)
 }

@@ -195,7 +195,7 @@ func (w *worker) pulse(ctx context.Context) {
 		pause(ctx, pulseEvery)
 		now := monotonic()
 		if late := now - last - int64(pulseEvery); late > int64(pulseLate) {
-			w.journal.write(event{At: last, What: stall, N: late})
+			w.journal.write(event{At: last, What: stall, Text: "processor", N: late})
 		}
 		last = now
 	}
