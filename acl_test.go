@@ -240,3 +240,22 @@ func TestMissingRightLeavesNoKeyForEver(t *testing.T) {
 		})
 	}
 }
+
+// Without the right to look at the line a release can't hand the lock on, and says so.
+func TestMissingRightIsSaid(t *testing.T) {
+	t.Parallel()
+	for _, right := range []string{"zrange", "hget"} {
+		s := startReal(t)
+		conn := s.user(t, "+@all", "-"+right)
+		lease := mustTry(t, newClient(t, conn, lockkeeper.Config{TTL: time.Minute}).Mutex("orders"))
+		result := waits(t.Context(), newClient(t, s.conn, lockkeeper.Config{}).Mutex("orders"))
+		redistest.Until(t, "somebody waits", func() bool { return s.exists(t, lineKey) })
+		err := lease.Release(t.Context())
+		wantErr(t, err, lockkeeper.ErrUnavailable)
+		if err == nil || !strings.Contains(err.Error(), "lacks a right") {
+			t.Errorf("without %s: %v", right, err)
+		}
+		s.Do(t, "DEL", ordersKey)
+		mustRelease(t, soon(t, "the waiter", result).lease)
+	}
+}

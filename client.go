@@ -170,6 +170,7 @@ type Client struct {
 	asleep   core.Instant
 	nudge    chan struct{} // wakes the keeper
 	lines    map[string]*line
+	undos    map[string]*undoing // that wait for an answer, by owner
 	listener listener
 }
 
@@ -196,6 +197,7 @@ func New(conn Conn, cfg Config) (*Client, error) {
 		nudge:  make(chan struct{}, 1),
 		ended:  make(chan struct{}),
 		lines:  make(map[string]*line),
+		undos:  make(map[string]*undoing),
 	}, nil
 }
 

@@ -1,7 +1,6 @@
 package lockkeeper
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -33,9 +32,6 @@ func (ln *line) question(now core.Instant, direct bool, until core.Instant) ques
 	}
 	q.Bound = min(q.Bound, until)
 	q.notAfter = c.serverTime(q.Bound)
-	if q.Since == 0 && now.Sub(q.From) > time.Millisecond {
-		q.Since = c.serverTime(q.From)
-	}
 	ln.core.Asked(now, q.Bound, q.notAfter)
 	ln.sent = now
 	return q
@@ -57,10 +53,7 @@ func (ln *line) trouble(now core.Instant) error {
 func (ln *line) replied(now core.Instant, q *question, r core.Reply, held *HeldError, err error) {
 	move, current := ln.core.Replied(now, q.Question, r)
 	if !current {
-		if r.Answer == core.Granted {
-			// Its undo may have overtaken it, and found nothing.
-			ln.lock.c.undoes(ln.lock, q.Owner, core.Loose{})
-		}
+		ln.lock.c.answered(ln.lock, q.Owner, r)
 		return
 	}
 	if held != nil || err != nil {
@@ -82,7 +75,7 @@ func (ln *line) carry(now core.Instant, m core.Move) {
 		c.start(func() { ln.fly(&q) })
 	}
 	if m.Drop {
-		c.undoes(ln.lock, m.Place.Owner, m.Place.Loose)
+		c.undoes(ln.lock, m.Place.Owner, m.Place.Loose, 0)
 	}
 	c.keeper.Watch(&ln.core)
 	if ln.core.IsEmpty() && c.lines[ln.lock.keys[0]] == ln {
@@ -102,6 +95,7 @@ func (ln *line) fly(q *question) {
 // win gives the hold that the machine has got to a call.
 func (ln *line) win(now core.Instant, w *core.Waiter) {
 	c := ln.lock.c
+	ln.held, ln.err = nil, nil
 	a := w.Call.(*call)
 	h, _ := ln.core.Hold().Lease.Holder.(*hold)
 	if h == nil {
@@ -146,74 +140,5 @@ func (ln *line) holder(now core.Instant) *HeldError {
 			Since: ln.lock.c.clock.at(turn.began),
 		},
 		Left: max(0, h.Lease.Until().Sub(now)+h.Kind.Terms.Margin),
-	}
-}
-
-// undo takes back, in the background, what an owner may have got.
-func (c *Client) undo(l *Lock, owner string, loose core.Loose) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.undoes(l, owner, loose)
-}
-
-// undoes is undo with the mutex held.
-func (c *Client) undoes(l *Lock, owner string, loose core.Loose) {
-	machine := core.NewUndo(c.clock.now(), loose, l.kind.Terms.TTL)
-	c.follows(func() {
-		step := machine.Start(c.clock.now())
-		for step.Do == core.Send || step.Do == core.Sleep {
-			if step.Do == core.Sleep {
-				if c.sleep(c.ctx, step.Until) != nil {
-					return // closed; the TTL frees what is left
-				}
-				step = machine.Resume(c.clock.now())
-				continue
-			}
-			step = c.undoOnce(l, owner, &machine, step.Until)
-		}
-	})
-}
-
-func (c *Client) undoOnce(l *Lock, owner string, machine *core.Undo, bound core.Instant) core.GiveBack {
-	sent := c.clock.now()
-	deleted, server, err := l.giveUp(c.ctx, owner, bound)
-	now := c.clock.now()
-	if c.isClosed() {
-		machine.Hurry()
-	}
-	if err != nil {
-		return machine.Failed(now)
-	}
-	c.sample(sent, server)
-	return machine.Done(now, deleted, server)
-}
-
-// giveUp gives up whatever an owner has: the lock or a place in the line. If it was
-// not the lock, it returns the server's time.
-func (l *Lock) giveUp(ctx context.Context, owner string, bound core.Instant) (deleted bool, server int64, err error) {
-	reply, err := l.c.run(ctx, releaseScript, bound, l.keys[:], []string{owner, ""})
-	if err != nil {
-		return false, 0, err
-	}
-	switch v := reply.(type) {
-	case int64:
-		return v == 1, 0, nil
-	case []any:
-		if len(v) == 1 {
-			return false, number(v[0]), nil
-		}
-	}
-	return false, 0, unexpected(reply)
-}
-
-// sleep waits until i, or returns the context's error.
-func (c *Client) sleep(ctx context.Context, i core.Instant) error {
-	timer := time.NewTimer(c.clock.until(i))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

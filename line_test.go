@@ -102,8 +102,8 @@ func TestTurnsReleaseWithAWrongLine(t *testing.T) {
 	})
 }
 
-// H12: a call that has waited for long behind others of its process enters the line at
-// the time of its call. It does so again when the line is lost.
+// H12: a process that has had the lock goes behind those that wait, however long the next
+// of its calls has waited. It does so again when the line is lost.
 func TestHoleLostLineOfALateEntry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newServer()
@@ -120,14 +120,14 @@ func TestHoleLostLineOfALateEntry(t *testing.T) {
 		settled(time.Second)
 		mustRelease(t, lease)
 		lease = must(t, "the first", first)
-		s.wantLabels(t, "a again c")
+		s.wantLabels(t, "c a again")
 		settled(2 * time.Second)
 		s.Del(lineKey)
 		settled(2 * poll)
-		s.wantLabels(t, "a again c")
+		s.wantLabels(t, "c a again")
 		mustRelease(t, lease)
-		mustRelease(t, arrives(t, "a", local).lease)
 		mustRelease(t, arrives(t, "c", last).lease)
+		mustRelease(t, arrives(t, "a", local).lease)
 	})
 }
 

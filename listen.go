@@ -124,7 +124,7 @@ func (c *Client) told(message string) {
 		}
 	}
 	// Nobody here waits for it any more.
-	c.undoes(c.stray(key), owner, core.Loose{})
+	c.undoes(c.stray(key), owner, core.Loose{}, 0)
 }
 
 // blockOfFences is how many fences a hand-off reserves, see give in lua/handoff.lua.

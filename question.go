@@ -65,7 +65,7 @@ func (l *Lock) placeOf(hears, again bool) string {
 func (l *Lock) describePlaces() {
 	t := l.kind.Terms
 	describe := func(limit int, hears string) string {
-		return fmt.Sprintf("%d:%d:%d:%s:%s", t.PlaceLease().Milliseconds(), t.HandOff().Milliseconds(), limit, hears, l.c.wakePrefix())
+		return fmt.Sprintf("%d:%d:%d:%s:%s", t.PlaceLease().Milliseconds(), t.HandOff().TTL.Milliseconds(), limit, hears, l.c.wakePrefix())
 	}
 	most := l.c.cfg.MaxQueue
 	l.places = [4]string{describe(most, "0"), describe(most, "1"), describe(0, "1"), describe(0, "0")}

@@ -62,7 +62,7 @@ func (l *Lease) release(ctx context.Context) (passed bool, err error) {
 			l.err = err
 		}
 		// Belief ends before the key does: free it for the others if it is there.
-		c.undoes(h.lock, h.core.Owner, h.core.Loose)
+		c.undoes(h.lock, h.core.Owner, h.core.Loose, h.core.Used())
 		c.mu.Unlock()
 		return false, err
 	}
@@ -129,11 +129,8 @@ func (h *hold) giveBack(ctx context.Context, l *Lease, now core.Instant, q *ques
 // send sends one release. The line learns what came of the first.
 func (h *hold) send(ctx context.Context, q *question, bound core.Instant, first bool) (deleted bool, err error) {
 	c := h.lock.c
-	args := []string{h.core.Owner, "", "", "", "", "", "", ""}
+	args := []string{h.core.Owner, digits(h.core.Used()), "", "", "", "", "", ""}
 	n := 2
-	if used := h.core.Used(); used > 0 {
-		args[1] = Fence(used).String()
-	}
 	if q != nil {
 		bound = min(bound, q.Bound)
 		copy(args[2:], []string{q.Owner, q.lock.ttl, q.lock.label, strconv.FormatInt(q.notAfter, 10), q.lock.placeOf(q.hears, true)})
@@ -188,7 +185,7 @@ func (h *hold) undoLoose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h.core.Loose.Count > 0 {
-		c.undoes(h.lock, h.core.Owner, h.core.Loose)
+		c.undoes(h.lock, h.core.Owner, h.core.Loose, h.core.Used())
 	}
 }
 

@@ -294,7 +294,7 @@ func (p *pair) move(next func(n int) int) {
 		}
 		p.run("acquire", keys, both(args...))
 	case 2, 6, 14, 15:
-		args := []string{mine(), pick(next, []string{"", "", "4000000000000100"})}
+		args := []string{mine(), pick(next, []string{"", "5", "4000000000000100"})}
 		if next(2) > 0 {
 			args = append(args, mine(), pick(next, ttls), "again", bound())
 			args = append(args, waits()...)

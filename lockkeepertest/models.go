@@ -261,14 +261,17 @@ func releaseModel(m *Memory, keys, args []string) (any, error) {
 			}
 		}
 	}
-	if digits == "" {
-		digits = strings.Split(e.value, ":")[2]
-	}
+	value := strings.Split(e.value, ":")[2]
+	first, _ := strconv.ParseInt(value, 10, 64)
 	used, _ := strconv.ParseInt(digits, 10, 64)
-	to, first, last, others := m.handOff(keys, used, again, label, ttl)
+	free := digits != "" && used >= first
+	if !free {
+		used = first
+	}
+	to, begins, last, others := m.handOff(keys, used, again, label, ttl)
 	switch {
 	case to == "":
-		if args[1] != "" {
+		if free {
 			m.set(keys[1], digits, week)
 		}
 		delete(m.keys, keys[0])
@@ -276,7 +279,7 @@ func releaseModel(m *Memory, keys, args []string) (any, error) {
 	case again == "":
 		return int64(1), nil
 	case to == again:
-		return []any{first, us, last, others}, nil
+		return []any{begins, us, last, others}, nil
 	}
 	return []any{"held", m.get(keys[0]).value, m.pttl(keys[0]), us, before}, nil
 }

@@ -50,6 +50,9 @@ end
 -- leaves a lock that somebody has. A place whose client nobody can reach is passed over at once.
 local function handoff(last, me, label, ttl)
   local line = redis.pcall('ZRANGE', KEYS[3], 0, 1)
+  if line.err and string.sub(line.err, 1, 9) ~= 'WRONGTYPE' then -- a line that is no line is none; a missing right is told
+    line = redis.call('ZRANGE', KEYS[3], 0, 1)
+  end
   local passed = {}
   local to, first, others, value, grant
   for i = 1, 1024 do
@@ -74,6 +77,9 @@ local function handoff(last, me, label, ttl)
       break
     end
     local place = redis.pcall('HGET', KEYS[4], owner)
+    if type(place) == 'table' and string.sub(place.err, 1, 9) ~= 'WRONGTYPE' then
+      place = redis.call('HGET', KEYS[4], owner)
+    end
     local deadline, n, at
     deadline, grant, n, at = string.match(type(place) == 'string' and place or '', '^(%d+):(%d+):(%d+):()')
     if deadline and tonumber(deadline) >= tonumber(us) then

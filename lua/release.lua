@@ -16,9 +16,16 @@ local ours = type(value) == 'string' and string.sub(value, 1, #mine) == mine
 if not ours and type(value) == 'table' and string.sub(value.err, 1, 9) ~= 'WRONGTYPE' then
   return value
 end
+local used = ARGV[2]
+if ours and used ~= '' then
+  local first = string.match(value, '^lk1:[^:]*:(%d+):')
+  if tonumber(used) < tonumber(first) then -- that was in a life before this one
+    used = ''
+  end
+end
 if ours and not ARGV[3] and redis.call('EXISTS', KEYS[3]) == 0 then -- nobody waits
-  if ARGV[2] ~= '' then
-    redis.call('SET', KEYS[2], ARGV[2], 'PX', '604800000')
+  if used ~= '' then
+    redis.call('SET', KEYS[2], used, 'PX', '604800000')
   end
   redis.call('DEL', KEYS[1])
   return 1
@@ -43,10 +50,10 @@ if ARGV[3] and (ARGV[6] == '0' or tonumber(us) <= tonumber(ARGV[6])) then
     again = nil
   end
 end
-local used = ARGV[2] ~= '' and ARGV[2] or string.match(value, '^lk1:[^:]*:(%d+):')
-local to, first, last, others, now, left = handoff(tonumber(used), again, ARGV[5], ARGV[4])
+local last_used = used ~= '' and used or string.match(value, '^lk1:[^:]*:(%d+):')
+local to, first, last, others, now, left = handoff(tonumber(last_used), again, ARGV[5], ARGV[4])
 if not to then
-  if ARGV[2] ~= '' then
+  if used ~= '' then
     redis.call('SET', KEYS[2], used, 'PX', '604800000')
   end
   redis.call('DEL', KEYS[1])

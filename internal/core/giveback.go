@@ -83,6 +83,8 @@ type Undo struct {
 	failures int
 	misses   int
 	hurry    bool
+	sending  bool // a request is on its way
+	stale    bool // and proves nothing: it may have run before one that is answered now
 }
 
 // NewUndo describes the undo of an owner with these loose requests that got the lock
@@ -104,12 +106,18 @@ func (u *Undo) Resume(now Instant) GiveBack {
 	if now >= u.expired {
 		return GiveBack{Do: Leave}
 	}
+	u.sending = true
 	return GiveBack{Do: Send, Until: now.Add(backMost)}
 }
 
 // Done takes in a reply: whether the lock was the owner's and is given up, or else the
 // server's time in microseconds.
 func (u *Undo) Done(now Instant, deleted bool, server int64) GiveBack {
+	stale := u.stale
+	u.sending, u.stale = false, false
+	if stale {
+		return u.sleep(now, 0)
+	}
 	if u.loose.Count == 0 || deleted && u.loose.Only {
 		return GiveBack{Do: Freed} // the one that was loose has run
 	}
@@ -127,12 +135,21 @@ func (u *Undo) Done(now Instant, deleted bool, server int64) GiveBack {
 	return GiveBack{Do: Freed}
 }
 
+// Answered says that a request that was loose has been answered. When that was the last
+// of them, the undo is done with the answer to a request that it sends after this, and
+// may send that at once.
+func (u *Undo) Answered() {
+	u.loose.answered()
+	u.stale = u.sending
+}
+
 // Hurry says that the client is closing: from now on the undo waits only for what
 // an answer of the server has promised to end.
 func (u *Undo) Hurry() { u.hurry = true }
 
 // Failed takes in that there was no usable reply.
 func (u *Undo) Failed(now Instant) GiveBack {
+	u.sending, u.stale = false, false
 	if u.hurry {
 		return GiveBack{Do: Leave}
 	}

@@ -194,3 +194,30 @@ func TestUndoThatBeginsLate(t *testing.T) {
 	wantBack(t, u.Resume(at(4999)), core.Send, at(5999))
 	wantBack(t, u.Resume(at(5000)), core.Leave, 0)
 }
+
+// A loose request is answered while the undo waits for it: the next answer ends the undo,
+// but for that of a request that was on its way already.
+func TestUndoIsToldOfTheAnswer(t *testing.T) {
+	loose := core.Loose{Count: 1, Bound: at(3000), NotAfter: 3_000_000}
+	u := core.NewUndo(0, loose, terms.TTL)
+	u.Start(0)
+	if got := u.Done(at(1), false, 1000); got.Do != core.Sleep {
+		t.Fatalf("got %+v", got)
+	}
+	u.Answered()
+	u.Resume(at(2))
+	if got := u.Done(at(3), false, 3000); got.Do != core.Freed {
+		t.Errorf("answered while it slept: %+v", got)
+	}
+
+	u = core.NewUndo(0, loose, terms.TTL)
+	u.Start(0)
+	u.Answered() // it may have run after ours
+	if got := u.Done(at(1), false, 1000); got.Do != core.Sleep || got.Until != at(1) {
+		t.Errorf("answered while its own request was out: %+v", got)
+	}
+	u.Resume(at(1))
+	if got := u.Done(at(2), false, 2000); got.Do != core.Freed {
+		t.Errorf("and then: %+v", got)
+	}
+}

@@ -100,7 +100,7 @@ func (l *Line) Take(now Instant, h *Hold) {
 // NewHold describes what a request has obtained that was sent for this kind.
 func NewHold(owner string, k Kind, sent Instant, g Grant) *Hold {
 	return &Hold{
-		Lease: NewLease(k.Terms, k.Terms.TTL, sent), Owner: owner, Kind: k,
+		Lease: NewLease(k.Terms, k.Terms, sent), Owner: owner, Kind: k,
 		fence: g.Fence, last: max(g.Fence, g.Last), others: g.Others, hears: g.Hears,
 	}
 }

@@ -202,7 +202,7 @@ func TestGaveToWhoCameMeanwhile(t *testing.T) {
 	b := d.come(at(2), kind)
 	d.want(d.l.Gave(at(3), "o1", core.Question{}, core.Reply{Answer: core.Late}), core.Move{Ask: true})
 	q = d.ask(at(3))
-	if q.Owner != "o2" || q.From != at(2) || d.l.Hold() != nil {
+	if q.Owner != "o2" || d.l.Hold() != nil {
 		t.Errorf("question is %+v", q)
 	}
 	d.win(at(4), q, b, block(9))
@@ -329,7 +329,7 @@ func TestTake(t *testing.T) {
 	if next, again := d.l.Done(at(10)); next != nil || !again {
 		t.Error("the 10 ms do not count from when it was taken")
 	}
-	if q := d.ask(at(10)); q.Owner != "o1" || q.From != at(3) {
+	if q := d.ask(at(10)); q.Owner != "o1" {
 		t.Errorf("question is %+v", q)
 	}
 	if core.NewHold("t1", kind, 0, core.Grant{Fence: 4}).Used() != 0 {

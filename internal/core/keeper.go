@@ -41,13 +41,12 @@ type Lease struct {
 	at       int // place in the heap; -1 outside
 }
 
-// NewLease describes a hold that was granted for a time after sent. Renewals ask for
-// the terms.
-func NewLease(terms Terms, granted time.Duration, sent Instant) Lease {
-	l := Lease{terms: terms, granted: granted, most: Never, at: -1}
-	l.proven = Terms{granted, terms.Margin}.Until(sent)
+// NewLease describes a hold that was granted after sent. Renewals ask for the terms.
+func NewLease(terms, granted Terms, sent Instant) Lease {
+	l := Lease{terms: terms, granted: granted.TTL, most: Never, at: -1}
+	l.proven = granted.Until(sent)
 	l.until = l.proven
-	l.due = sent.Add(granted / 3)
+	l.due = sent.Add(granted.TTL / 3)
 	return l
 }
 

@@ -26,7 +26,7 @@ func hold(longest time.Duration) (*core.Keeper, *core.Lease) {
 
 // lease is what a request sent at that time has obtained for one turn.
 func lease(terms core.Terms, sent core.Instant, longest time.Duration) core.Lease {
-	l := core.NewLease(terms, terms.TTL, sent)
+	l := core.NewLease(terms, terms, sent)
 	l.Limit(sent, longest)
 	return l
 }

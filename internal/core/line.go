@@ -25,11 +25,10 @@ type Place struct {
 	heldFence uint64
 	grant     time.Duration // the shortest TTL that a request has named for a hand-off
 
-	from   Instant // since when its first call waits
-	there  bool    // the server has said that it has the place, or the lock
-	before int     // how many were before it, at the last answer
-	missed int     // hand-offs that came too late to be believed
-	wanted bool    // another process has been told to wait for this owner
+	there  bool // the server has said that it has the place, or the lock
+	before int  // how many were before it, at the last answer
+	missed int  // hand-offs that came too late to be believed
+	wanted bool // another process has been told to wait for this owner
 }
 
 // Loose are the requests of one owner that may still run on the server.
@@ -131,7 +130,6 @@ func (l *Line) spot() *int    { return &l.at }
 
 // Come takes in a new call.
 func (l *Line) Come(now Instant, w *Waiter) Move {
-	w.since = now
 	l.push(w)
 	if l.state != empty {
 		return Move{}
@@ -146,7 +144,7 @@ func (l *Line) begin(now Instant) Move {
 }
 
 func (l *Line) newPlace(now Instant) {
-	l.place = Place{Owner: l.fresh(), proof: now, grant: l.first.Kind.Terms.HandOff(), from: l.first.since}
+	l.place = Place{Owner: l.fresh(), proof: now, grant: l.first.Kind.Terms.HandOff().TTL}
 	l.pace.troubles, l.pace.lates, l.hint = 0, 0, false
 }
 
@@ -194,8 +192,7 @@ func (l *Line) drop() Move {
 type Question struct {
 	Owner string
 	Kind  Kind
-	Since int64   // as in Place; what the shell makes of From where that is not known
-	From  Instant // since when its first call waits
+	Since int64 // as in Place
 	Sent  Instant
 	Bound Instant // it is given up then
 }
@@ -204,14 +201,13 @@ type Question struct {
 // that a caller sits it out, who can't leave meanwhile. Asked has to follow.
 func (l *Line) Question(now Instant, direct bool) Question {
 	k := l.first.Kind
-	l.place.grant = min(l.place.grant, k.Terms.HandOff())
+	l.place.grant = min(l.place.grant, k.Terms.HandOff().TTL)
 	bound := min(requestMost, k.Terms.TTL-k.Terms.Margin)
 	if direct {
 		bound = min(bound, requestFirst)
 	}
 	return Question{
-		Owner: l.place.Owner, Kind: k, Since: l.place.Since, From: l.place.from,
-		Sent: now, Bound: now.Add(bound),
+		Owner: l.place.Owner, Kind: k, Since: l.place.Since, Sent: now, Bound: now.Add(bound),
 	}
 }
 
@@ -245,7 +241,7 @@ func (l *Line) replied(now Instant, q Question, r Reply) Move {
 	switch r.Answer {
 	case Granted:
 		if until := q.Kind.Terms.Until(q.Sent); now < until {
-			return l.win(now, q.Kind, NewLease(q.Kind.Terms, q.Kind.Terms.TTL, q.Sent), r.Grant)
+			return l.win(now, q.Kind, NewLease(q.Kind.Terms, q.Kind.Terms, q.Sent), r.Grant)
 		}
 		// It was ours, and it may be over by now. Asking again makes it live longer.
 		l.place.there = true
@@ -284,9 +280,6 @@ func (l *Line) stands(q Question, r Reply) {
 	l.place.before = r.Before
 	if l.place.Since == 0 {
 		l.place.Since = r.Server
-		if q.Since != 0 {
-			l.place.Since = min(q.Since, r.Server)
-		}
 	}
 }
 
@@ -333,15 +326,16 @@ func (l *Line) Granted(now Instant, owner string, g Grant) (Move, bool) {
 		return l.Resume(), true
 	}
 	kind := l.first.Kind
-	lease := NewLease(kind.Terms, l.place.grant, l.place.proof)
+	granted := Terms{TTL: l.place.grant, Margin: kind.Terms.HandOff().Margin}
+	lease := NewLease(kind.Terms, granted, l.place.proof)
 	old := g.Server < l.place.heldAt || g.Fence <= l.place.heldFence
-	if old || lease.until.Sub(now) < (l.place.grant-kind.Terms.Margin)/3 {
+	if old || lease.until.Sub(now) < granted.believed()/3 {
 		if l.place.missed++; l.place.missed >= mostMissed {
-			l.place.missed, l.place.Since, l.place.from = 0, 0, now
+			l.place.missed, l.place.Since = 0, 0
 		}
 		return l.Resume(), true
 	}
-	if l.place.grant < kind.Terms.TTL {
+	if granted.TTL < kind.Terms.TTL {
 		lease.due = min(lease.due, now.Add(soon))
 	}
 	return l.win(now, kind, lease, g), true

@@ -137,20 +137,21 @@ func TestQuestion(t *testing.T) {
 	}{
 		{long, 500 * ms, 3 * time.Second, 4 * time.Second, time.Second, 4 * time.Second},
 		{terms, 500 * ms, 900 * ms, 999 * ms, 300 * ms, 1900 * ms},
+		{core.Terms{TTL: time.Hour, Margin: 6 * time.Minute}, 500 * ms, 3 * time.Second, 4 * time.Second, time.Second, 4 * time.Second},
 		{core.Terms{TTL: 100 * ms, Margin: 10 * ms}, 90 * ms, 90 * ms, 100 * ms, 50 * ms, 1150 * ms},
 	} {
 		d := newDesk(t)
 		w := &core.Waiter{Kind: core.Kind{Terms: tt.terms, Label: "x"}}
 		d.l.Come(at(3), w)
 		q := d.l.Question(at(5), true)
-		want := core.Question{Owner: "o1", Kind: w.Kind, From: at(3), Sent: at(5), Bound: at(5).Add(tt.direct)}
+		want := core.Question{Owner: "o1", Kind: w.Kind, Sent: at(5), Bound: at(5).Add(tt.direct)}
 		if q != want {
 			t.Errorf("question is %+v, want %+v", q, want)
 		}
 		if q := d.l.Question(at(5), false); q.Bound != at(5).Add(tt.bg) {
 			t.Errorf("in the background it is given up after %s, want %s", q.Bound.Sub(at(5)), tt.bg)
 		}
-		if got := tt.terms.HandOff(); got != tt.handOff {
+		if got := tt.terms.HandOff().TTL; got != tt.handOff {
 			t.Errorf("a hand-off of %+v gives %s, want %s", tt.terms, got, tt.handOff)
 		}
 		if got := tt.terms.Poll(); got != tt.poll {
@@ -292,12 +293,12 @@ func TestPausesAreSpread(t *testing.T) {
 func TestPlaceKeepsOwnerAndSince(t *testing.T) {
 	d := newDesk(t)
 	_, q := d.open(at(7), kind)
-	if q.Since != 0 || q.From != at(7) {
+	if q.Since != 0 {
 		t.Errorf("the first question is %+v", q)
 	}
 	d.reply(at(8), q, core.Reply{Answer: core.NoAnswer})
 	d.l.Resume()
-	if q = d.ask(at(33)); q.Since != 0 || q.From != at(7) || q.Owner != "o1" {
+	if q = d.ask(at(33)); q.Since != 0 || q.Owner != "o1" {
 		t.Errorf("before there was an answer the question is %+v", q)
 	}
 	d.reply(at(34), q, core.Reply{Answer: core.Held, Server: 77})
@@ -622,7 +623,7 @@ func TestMissedHandOffs(t *testing.T) {
 		m, _ := d.l.Granted(now, "o1", block(uint64(i)))
 		d.want(m, core.Move{Ask: true})
 		q := d.ask(now)
-		if q.Since != want || q.Owner != "o1" || want == 0 && q.From != now {
+		if q.Since != want || q.Owner != "o1" {
 			t.Errorf("after %d hand-offs the question is %+v", i+1, q)
 		}
 		d.reply(now, q, core.Reply{Answer: core.Trouble})

@@ -5,12 +5,13 @@ import "time"
 // How a waiter paces itself. A message or the end of the holder's TTL normally comes
 // first.
 const (
-	handOffMost = 3 * time.Second // and the margin
-	pollMost    = time.Second
-	pollLeast   = 50 * time.Millisecond
-	pollDeaf    = 200 * time.Millisecond // who does not listen finds a hand-off by asking
-	pastExpiry  = time.Millisecond       // the server rounds the time left down
-	perPlace    = 5 * time.Millisecond   // the first of the line asks first
+	handOffMost   = 3 * time.Second // and a margin
+	handOffMargin = time.Second     // of that at the most
+	pollMost      = time.Second
+	pollLeast     = 50 * time.Millisecond
+	pollDeaf      = 200 * time.Millisecond // who does not listen finds a hand-off by asking
+	pastExpiry    = time.Millisecond       // the server rounds the time left down
+	perPlace      = 5 * time.Millisecond   // the first of the line asks first
 
 	retryFirst = 25 * time.Millisecond // after the first trouble with the server
 	retryMost  = time.Second

@@ -280,9 +280,6 @@ func (ln *simLine) question(direct bool, until core.Instant) simAsk {
 		ln.owner, ln.wanted = q.Owner, false
 	}
 	a := simAsk{q: q, proc: p, notAfter: p.serverTime(q.Bound), since: q.Since, hears: p.live, waits: true}
-	if a.since == 0 && now.Sub(q.From) > ms {
-		a.since = p.serverTime(q.From)
-	}
 	ln.core.Asked(now, q.Bound, a.notAfter)
 	return a
 }

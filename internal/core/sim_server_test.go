@@ -131,7 +131,7 @@ func (v *simServer) place(a simAsk) (before int, ok bool) {
 	i = slices.IndexFunc(v.line, func(p *simPlace) bool { return p.owner == a.q.Owner })
 	p := v.line[i]
 	p.deadline = v.s.now.Add(a.q.Kind.Terms.PlaceLease() * time.Duration(min(1+i/64, 10)))
-	p.grant, p.hears = a.q.Kind.Terms.HandOff(), a.hears
+	p.grant, p.hears = a.q.Kind.Terms.HandOff().TTL, a.hears
 	return i, true
 }
 

@@ -31,20 +31,27 @@ type Terms struct {
 	Margin time.Duration // taken off for clock-rate error and for stopping work
 }
 
+// believed is for how long a hold is believed.
+func (t Terms) believed() time.Duration { return t.TTL - t.Margin }
+
 // Until returns when belief ends that rests on a request sent at that instant.
 // The server starts the TTL when it runs the request, which is never before the
 // request was sent: counting from the reply instead would believe too long.
 func (t Terms) Until(sent Instant) Instant { return sent.Add(t.TTL - t.Margin) }
 
-// HandOff returns the TTL that a hand-off gives: short, because it may go to a process
+// HandOff returns what a hand-off gives: a short TTL, because it may go to a process
 // that is dead and does not look so, and long enough that a live one, who has asked
-// within the last Poll, may believe in it without asking again.
-func (t Terms) HandOff() time.Duration { return min(t.TTL, t.Margin+handOffMost) }
+// within the last Poll, may believe in it without asking again. The margin is for that
+// TTL; the first renewal brings the whole of both.
+func (t Terms) HandOff() Terms {
+	margin := min(t.Margin, handOffMargin)
+	return Terms{TTL: min(t.TTL, margin+handOffMost), Margin: margin}
+}
 
 // Poll returns how often a waiter near the head of the line asks, give or take a
 // quarter. A message normally comes first; this is the net for one that was lost.
 func (t Terms) Poll() time.Duration {
-	return min(pollMost, max((t.HandOff()-t.Margin)/3, pollLeast))
+	return min(pollMost, max(t.HandOff().believed()/3, pollLeast))
 }
 
 // PlaceLease returns for how long a place near the head lives without being asked for.

@@ -5,7 +5,6 @@ type Waiter struct {
 	Call any // the shell's own object
 	Kind Kind
 
-	since      Instant // when it came
 	queued     bool
 	next, prev *Waiter
 }

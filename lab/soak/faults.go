@@ -177,8 +177,9 @@ func (n *nemesis) restart(kind string, empty bool) action {
 
 func (n *nemesis) flushAll() action { return n.command("everything flushed", "FLUSHALL") }
 
-// counterAhead moves the fence counters far ahead of the clock: when they are lost
-// next, fences go back, and claims are refused until they are repaired.
+// counterAhead moves the fence counters far ahead of the clock: fences grow by the counter
+// alone then. When it is lost next, fences go back, and claims are refused until they are
+// repaired.
 func (n *nemesis) counterAhead() action {
 	return action{"fence counters set ahead", "by a minute", func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)

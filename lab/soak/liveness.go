@@ -93,6 +93,13 @@ func (h *history) stalled(from, to int64) int64 {
 	return min(total, to-from)
 }
 
+// isStalled reports whether a process, or the server, got nothing done for a while.
+func (h *history) isStalled(who string, from, to int64) bool {
+	return slices.ContainsFunc(h.stalls, func(s event) bool {
+		return (s.Who == who || s.Who == parentName) && s.At < to && s.At+s.N > from
+	})
+}
+
 // A queueing is a waiter in a time without faults: how long it waited in it, and how
 // often the lock went to calls that came later.
 type queueing struct {
@@ -128,13 +135,14 @@ func (h *history) queueings() (found []queueing) {
 	return found
 }
 
-// overtaken finds waiters that too many later calls were preferred to.
+// overtaken finds waiters that too many later calls were preferred to. A process that
+// gets no processor can't keep its place.
 func overtaken(h *history) (found []violation) {
 	if h.Overtakes == 0 {
 		return nil
 	}
 	for _, w := range h.queueings() {
-		if w.overtaken > h.Overtakes {
+		if w.overtaken > h.Overtakes && !h.isStalled(w.call.who, w.from, w.to) {
 			found = append(found, violation{name: w.call.name, at: w.to, text: fmt.Sprintf(
 				"%s call %d waits for %s from %s to %s, and is overtaken by %d later calls: at most %d are allowed",
 				w.call.who, w.call.id, w.call.name, h.clock(w.from), h.clock(w.to), w.overtaken, h.Overtakes)})

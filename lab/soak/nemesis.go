@@ -63,9 +63,9 @@ var menaces = []menace{
 	{weight: 2, plan: (*nemesis).pauseClients},
 	{weight: 4, plan: (*nemesis).stopServer},
 	{weight: 3, plan: (*nemesis).restartServer},
+	{weight: 2, plan: (*nemesis).counterAhead},
 	{weight: 8, loses: true, plan: (*nemesis).flushAll},
 	{weight: 8, loses: true, plan: (*nemesis).emptyRestart},
-	{weight: 4, loses: true, plan: (*nemesis).counterAhead},
 }
 
 // pick returns a kind of fault, by the weights.

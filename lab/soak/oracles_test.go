@@ -198,6 +198,11 @@ func TestOraclesAllow(t *testing.T) {
 		"a lock that nobody wants": newStory().parent(10, quiet, "parent", 9000, ""),
 		"a waiter whose process gets no processor": newStory().waits("w2", 1, 15, 0).parent(30, quiet, "parent", 7000, "").
 			says(1000, "w2", 0, event{What: stall, N: ms(5000)}),
+		"one that is overtaken because it gets no processor": func() *story {
+			s := good().waits("w4", 1, 2000, 8900).says(4000, "w4", 0, event{What: stall, N: ms(500)})
+			s.round.Overtakes = 1
+			return s
+		}(),
 		"a dead waiter": newStory().waits("w2", 1, 15, 0).parent(20, killed, "w2", 0, "").parent(30, quiet, "parent", 9000, ""),
 	}
 	for name, s := range tests {

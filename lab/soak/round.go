@@ -25,7 +25,8 @@ type round struct {
 	// Linger is the longest TTL that a key may have that outlives the last worker.
 	Linger time.Duration `json:"linger"`
 	// Overtakes is how many later calls may get a lock before a waiter does, in a time
-	// without faults; 0 is any number.
+	// without faults; 0 is any number. Who comes to the end of the line is overtaken by
+	// the turns that the processes before it take in a row, and by nobody else.
 	Overtakes int `json:"overtakes"`
 
 	dir     string
@@ -37,7 +38,8 @@ type round struct {
 // The files of a round.
 const (
 	roundFile  = "round.json"
-	parentFile = "parent" + journalSuffix
+	parentName = "parent"
+	parentFile = parentName + journalSuffix
 )
 
 // fewLocks are few, so that there is always somebody who waits, and have short TTLs, so

@@ -31,7 +31,9 @@ func TestSoak(t *testing.T) {
 		t.Skip("redis-server is not installed: run make deps")
 	}
 	var out strings.Builder
-	err := soak(t.Context(), &out, options{duration: time.Minute, workers: 8, loops: 5, linger: 70 * time.Second})
+	err := soak(t.Context(), &out, options{
+		duration: time.Minute, workers: 8, loops: 5, overtakes: mostOvertakes, linger: 70 * time.Second,
+	})
 	t.Log(out.String())
 	if err != nil {
 		t.Fatal(err)
