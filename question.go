@@ -153,7 +153,9 @@ func troubled(err error) core.Reply {
 	return core.Reply{Answer: answer, NoEffect: core.NoEffect(reply.Code, reply.Message)}
 }
 
-func queueFull(n int) error { return fmt.Errorf("%w: %d wait already", ErrQueueFull, n) }
+func queueFull(n int) error {
+	return fmt.Errorf("%w: %d wait already, see Config.MaxQueue", ErrQueueFull, n)
+}
 
 // full is the error of a call that finds no place in a line.
 func full(held *HeldError, name string, n int) error {

@@ -5,7 +5,7 @@ import "time"
 // A Trace is told what a client does, for metrics and tests. Any field may be nil, and
 // a nil *Trace costs nothing. The functions are called in the goroutine in which the
 // thing happens, after it has happened and without a lock, several at a time; they
-// must be quick, since work waits for them.
+// must be quick, since work waits for them, and must not panic.
 type Trace struct {
 	// Acquire ends each call of Try, Acquire, Do and Election.Run's turns.
 	Acquire func(AcquireTrace)
