@@ -112,15 +112,15 @@ func (c *Client) renewAll(leases []*core.Lease) {
 // renew renews a batch in one request and returns its error, which concerns all of
 // the batch, and is no loss: belief stands until its time.
 func (c *Client) renew(ctx context.Context, batch []*core.Lease) error {
-	keys := make([]string, 0, len(batch))
-	args := make([]string, 0, 2*len(batch))
+	keys := make([]string, len(batch))
+	args := make([]string, 2*len(batch))
 	sent := c.clock.now()
 	bound := sent
 	c.mu.Lock()
-	for _, l := range batch {
+	for i, l := range batch {
 		h := l.Holder.(*hold)
-		keys = append(keys, h.lock.keys[0])
-		args = append(args, h.core.Owner, strconv.FormatInt(l.Terms().TTL.Milliseconds(), 10))
+		keys[i] = h.lock.keys[0]
+		args[2*i], args[2*i+1] = h.core.Owner, h.ttl
 		bound = max(bound, l.Bound(sent))
 	}
 	c.mu.Unlock()
@@ -131,18 +131,33 @@ func (c *Client) renew(ctx context.Context, batch []*core.Lease) error {
 	if err == nil {
 		outcomes, err = renewOutcomes(reply, len(batch))
 	}
-	now := c.clock.now()
-	for i, l := range batch {
-		outcome := core.Unsure
-		if err == nil {
-			outcome = outcomes[i]
-		}
-		l.Holder.(*hold).renewed(sent, now, outcome, err)
-	}
+	c.renewed(batch, sent, outcomes, err)
 	if trace := c.cfg.Trace; trace != nil && trace.Renew != nil {
-		trace.Renew(RenewTrace{Leases: len(batch), Took: now.Sub(sent), Err: err})
+		trace.Renew(RenewTrace{Leases: len(batch), Took: c.clock.now().Sub(sent), Err: err})
 	}
 	return err
+}
+
+// renewed takes in what became of a batch; without outcomes that is not known.
+func (c *Client) renewed(batch []*core.Lease, sent core.Instant, outcomes []core.Outcome, err error) {
+	var lost []*core.Lease
+	now := c.clock.now()
+	c.mu.Lock()
+	for i, l := range batch {
+		outcome := core.Unsure
+		if outcomes != nil {
+			outcome = outcomes[i]
+		}
+		l.Holder.(*hold).renewErr = err
+		if end := c.keeper.Renewal(l, sent, now, outcome); end != core.NotEnded && end != core.Withdrawn {
+			lost = append(lost, l)
+		}
+	}
+	c.hurry(now)
+	c.mu.Unlock()
+	for _, l := range lost {
+		l.Holder.(*hold).lose(l.End(), now)
+	}
 }
 
 // renewOutcomes reads the reply of renew.lua for n leases. Only what it says in so
@@ -164,19 +179,6 @@ func renewOutcomes(reply any, n int) ([]core.Outcome, error) {
 		}
 	}
 	return outcomes, nil
-}
-
-// renewed takes in what became of one renewal.
-func (h *hold) renewed(sent, now core.Instant, outcome core.Outcome, err error) {
-	c := h.lock.c
-	c.mu.Lock()
-	h.renewErr = err
-	end := c.keeper.Renewal(&h.core.Lease, sent, now, outcome)
-	c.hurry(now)
-	c.mu.Unlock()
-	if end == core.Expired || end == core.Taken || end == core.HeldMost {
-		h.lose(end, now)
-	}
 }
 
 // Extend gives the lease a new TTL, for now and for every renewal that follows,
@@ -201,6 +203,7 @@ func (l *Lease) Extend(ctx context.Context, ttl time.Duration) error {
 	c.mu.Lock()
 	h := l.hold.core
 	h.Kind.Terms = core.Terms{TTL: ttl, Margin: c.cfg.margin(ttl)}
+	l.hold.ttl = strconv.FormatInt(ttl.Milliseconds(), 10)
 	c.keeper.Change(&h.Lease, h.Kind.Terms)
 	c.mu.Unlock()
 	err := c.renew(ctx, []*core.Lease{&h.Lease})

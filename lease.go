@@ -15,15 +15,19 @@ import (
 // with a Lease of its own. Guarded by the client's mutex.
 type hold struct {
 	core     *core.Hold
-	line     *line // nil if it is none's
-	lock     *Lock // whose key it is
+	line     *line  // nil if it is none's
+	lock     *Lock  // whose key it is
+	ttl      string // what renewals ask for, in ms
 	turn     *Lease
 	renewErr error // of the last renewal, if that failed
 }
 
 // start makes a hold of what the machine has got.
 func (h *hold) start(ln *line, l *Lock) {
-	h.line, h.lock = ln, l
+	h.line, h.lock, h.ttl = ln, l, l.ttl
+	if ttl := h.core.Lease.Terms().TTL; ttl != l.kind.Terms.TTL { // what was asked for by a call that has left
+		h.ttl = strconv.FormatInt(ttl.Milliseconds(), 10)
+	}
 	h.core.Lease.Holder = h
 }
 

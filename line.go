@@ -26,10 +26,8 @@ type line struct {
 // latest; direct says that its caller sits it out.
 func (ln *line) question(now core.Instant, direct bool, until core.Instant) question {
 	c := ln.lock.c
-	q := question{Question: ln.core.Question(now, direct), lock: ln.lock, hears: c.listener.live}
-	if first := ln.core.First(); first != nil {
-		q.lock = first.Call.(*call).lock
-	}
+	first := ln.core.First().Call.(*call)
+	q := question{Question: ln.core.Question(now, direct), lock: first.lock, hears: c.listener.live}
 	q.Bound = min(q.Bound, until)
 	q.notAfter = c.serverTime(q.Bound)
 	ln.core.Asked(now, q.Bound, q.notAfter)
