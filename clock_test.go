@@ -233,3 +233,26 @@ func TestAcquireBesideClose(t *testing.T) {
 		c.stop()
 	})
 }
+
+// A context ends between two looks at it: its own error is visible all the same.
+func TestContextEndsInBetween(t *testing.T) {
+	inner, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("gave up"))
+	if err := ended(&endsLate{Context: inner}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// endsLate is a context that has not ended when it is first asked.
+type endsLate struct {
+	context.Context
+	asked bool
+}
+
+func (c *endsLate) Err() error {
+	if !c.asked {
+		c.asked = true
+		return nil
+	}
+	return c.Context.Err()
+}

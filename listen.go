@@ -151,6 +151,9 @@ func (c *Client) stray(key string) *Lock {
 // ended returns why a context ended, such that its own error is visible too.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil && cause != nil { // it has ended in between
+		err = ctx.Err()
+	}
 	if err == nil || errors.Is(cause, err) {
 		return cause
 	}

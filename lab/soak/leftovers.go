@@ -34,11 +34,20 @@ const (
 func (r *round) heldBy(ctx context.Context, worker string) string {
 	for _, lock := range r.Locks {
 		reply, err := r.server.do(ctx, "GET", lockkeeper.DefaultPrefix+lock.Name)
-		if value, _ := reply.(string); err == nil && strings.Contains(value, worker) {
+		if value, _ := reply.(string); err == nil && strings.Contains(value, worker) && r.lives(ctx, lock) {
 			return fmt.Sprintf("%s of %s (%s)", lock.Name, worker, value)
 		}
 	}
 	return ""
+}
+
+// lives reports whether the key of a lock lives for longer than the margin. What a body
+// of Do holds that goes on for longer than its lease, after Close has ended that, is
+// left to the TTL, of which there is no more than the margin then.
+func (r *round) lives(ctx context.Context, lock lockSpec) bool {
+	reply, err := r.server.do(ctx, "PTTL", lockkeeper.DefaultPrefix+lock.Name)
+	left, ok := reply.(int64)
+	return err == nil && ok && left > lock.TTL.Milliseconds()/10
 }
 
 // settle is how long keys may stay that have a short TTL.
@@ -46,7 +55,7 @@ const settle = 3 * time.Second
 
 // checkKeys waits until nothing is left on the server but the fence counters, and
 // writes down what has no right to be there. Of the locks themselves nothing may be left
-// at all. What else stays, such as a line that dead workers stood in, must have a TTL; nobody is
+// for longer than a margin. What else stays, such as a line that dead workers stood in, must have a TTL; nobody is
 // there any more to renew it, so that need not be waited for.
 func (r *round) checkKeys(ctx context.Context) error {
 	began := time.Now()
@@ -81,7 +90,7 @@ func (r *round) keysLeft(ctx context.Context) (left []string, locked bool, err e
 		}
 		left = append(left, key)
 		for _, lock := range r.Locks {
-			locked = locked || key == lockkeeper.DefaultPrefix+lock.Name
+			locked = locked || key == lockkeeper.DefaultPrefix+lock.Name && r.lives(ctx, lock)
 		}
 	}
 	return left, locked, nil

@@ -108,14 +108,15 @@ type queueing struct {
 	overtaken int
 }
 
-// queueings returns the waiters of all times without faults.
+// queueings returns the waiters of all times without faults, from when all had the time to
+// connect and to ask again: who is faster at that comes first.
 func (h *history) queueings() (found []queueing) {
 	for _, call := range h.calls {
 		if call.how == byTry {
 			continue
 		}
 		for _, q := range h.quiets {
-			w := queueing{call: call, from: max(call.from, q.At), to: min(call.to, q.Until)}
+			w := queueing{call: call, from: max(call.from, q.At+int64(2*poll)), to: min(call.to, q.Until)}
 			if w.from >= w.to {
 				continue
 			}

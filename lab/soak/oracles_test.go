@@ -81,7 +81,7 @@ func good() *story {
 		parent(2950, quiet, "parent", 9000, "").
 		has("w2", 3, 3000, 3100, 104).
 		waits("w1", 3, 3200, 3900).
-		has("w1", 4, 8000, 8100, 105)
+		has("w1", 4, 8000, 8100, 106)
 	s.adds("w1/1/0", 0, 1, 1).adds("w2/2/0", 1, 2, 2).adds("w2/2/1", 2, 3, 2)
 	return s.says(25, "w2", 2, event{What: wrote, Value: 2, Text: "w2/2/0"})
 }
@@ -113,9 +113,9 @@ func TestOraclesSeeBadHistories(t *testing.T) {
 			has("w5", 1, 8750, 8760, 201),
 			"no two holders", "w5 call 1 (fence 201) has a from"},
 		{"a fence that goes back", good().has("w4", 1, 8200, 8210, 99),
-			"fences grow", "w4 call 1 has a with fence 99, after w1 call 4 had it with 105"},
-		{"a fence twice", good().has("w4", 1, 8200, 8210, 105),
-			"fences grow", "with fence 105, after w1 call 4 had it with 105"},
+			"fences grow", "w4 call 1 has a with fence 99, after w1 call 4 had it with 106"},
+		{"a fence twice", good().has("w4", 1, 8200, 8210, 106),
+			"fences grow", "with fence 106, after w1 call 4 had it with 106"},
 		{"a loss before its time", good().
 			says(8200, "w4", 1, event{What: asks, Text: byAcquire}).
 			says(8201, "w4", 1, event{What: held, Fence: 200, Until: ms(8700)}).
@@ -139,7 +139,7 @@ func TestOraclesSeeBadHistories(t *testing.T) {
 			says(7000, "w2", 1, event{What: held, Fence: 101, Until: ms(7500)}),
 			"nobody is stranded", "w2 call 1 waits for a"},
 		{"one that is overtaken", func() *story {
-			s := good().waits("w4", 1, 2000, 8900)
+			s := good().waits("w4", 1, 2000, 8900).has("w1", 5, 7000, 7100, 105)
 			s.round.Overtakes = 1
 			return s
 		}(),
@@ -199,7 +199,7 @@ func TestOraclesAllow(t *testing.T) {
 		"a waiter whose process gets no processor": newStory().waits("w2", 1, 15, 0).parent(30, quiet, "parent", 7000, "").
 			says(1000, "w2", 0, event{What: stall, N: ms(5000)}),
 		"one that is overtaken because it gets no processor": func() *story {
-			s := good().waits("w4", 1, 2000, 8900).says(4000, "w4", 0, event{What: stall, N: ms(500)})
+			s := good().waits("w4", 1, 2000, 8900).has("w1", 5, 7000, 7100, 105).says(6000, "w4", 0, event{What: stall, N: ms(500)})
 			s.round.Overtakes = 1
 			return s
 		}(),

@@ -145,8 +145,8 @@ func (r *round) harm(ctx context.Context) error {
 	}
 }
 
-// rest leaves everybody in peace for a while. It notes when the server, which waits for
-// its disk with every answer, is slow to answer a plain write.
+// rest leaves everybody in peace for a while. It notes when the server, or the machine,
+// is slow to answer a plain write.
 func (r *round) rest(ctx context.Context) error {
 	conn := redistest.NewConn(r.server.addr())
 	defer conn.Close()

@@ -148,7 +148,7 @@ func (s *summary) print(w io.Writer, violations int) {
 	line("longest time without faults in which a lock was free and somebody waited: %s (%s)", short(s.longestIdle), s.idleWhere)
 	line("longest return of a cancelled wait, without faults: %s; longest Close: %s; nothing on the server %s after the end",
 		short(s.longestLate), short(s.longestClose), short(s.longestKeys))
-	line("%s of waiting for a processor (stops included) or the server's disk, all workers together; %d overlaps where Redis had lost its memory, which is allowed there",
+	line("%s of waiting for a processor (stops included) or for a plain answer of the server, all workers together; %d overlaps where Redis had lost its memory, which is allowed there",
 		short(s.stalled), s.overlaps)
 	line("%d violations", violations)
 }

@@ -88,7 +88,7 @@ func (e *RightsError) Unwrap() error { return e.Err }
 const ttl = 5 * time.Second
 
 // closeWithin bounds what is left to do when a step is over, or the run.
-const closeWithin = 5 * time.Second
+const closeWithin = 10 * time.Second
 
 // A bench is one run.
 type bench struct {

@@ -24,7 +24,7 @@ type meter struct {
 
 // patience is how long the server may be in trouble. A stall is a part of what is
 // measured; an outage is not.
-const patience = 2 * time.Second
+const patience = 5 * time.Second
 
 // A troubleError is that the server gave no usable answer for too long.
 type troubleError struct{ err error }
