@@ -6,7 +6,7 @@
 // It is meant for a server that others use as well. All its keys have a random part in
 // their names, are deleted after each step, and expire by themselves should this process
 // die. It sends scripts, a subscription for each client, and INFO where that is allowed,
-// and nothing that changes the server. When no request gets a usable answer for two seconds
+// and nothing that changes the server. When no request gets a usable answer for five seconds
 // the run ends: a server in trouble is not asked for more.
 //
 // All clients are in this process and share its clock, so that the time from one
