@@ -2,6 +2,7 @@ package lockkeeper_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,17 +72,21 @@ func TestManyWaitersHaveTheWeightOfOne(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p := newParty(t)
 		lease := mustTry(t, p.lock)
+		ctx, cancel := context.WithCancel(t.Context())
+		var many sync.WaitGroup
+		defer many.Wait()
+		defer cancel()
 		for range 1000 {
-			go func() {
+			many.Go(func() {
 				for {
-					lease, err := p.lock.Acquire(t.Context())
+					lease, err := p.lock.Acquire(ctx)
 					if err != nil {
 						return
 					}
 					time.Sleep(ms)
-					_ = lease.Release(t.Context())
+					_ = lease.Release(ctx)
 				}
-			}()
+			})
 		}
 		settled(ms)
 		mustRelease(t, lease)
