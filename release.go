@@ -140,22 +140,21 @@ func (h *hold) send(ctx context.Context, q *question, bound core.Instant, first 
 	}
 	reply, err := c.run(ctx, releaseScript, bound, h.lock.keys[:], args[:n])
 	now := c.clock.now()
-	r, held, rerr := core.Reply{Answer: core.NoAnswer}, (*HeldError)(nil), err
-	switch v := reply.(type) {
-	case int64:
-		deleted, r.Answer = v == 1, core.Late
-	case []any:
-		// A time alone: it was not ours.
-		if r.Answer = core.Late; len(v) > 1 && q != nil {
-			deleted = true
-			r, held, rerr = q.read(reply)
-		}
-	case nil:
-		if err != nil {
-			r = troubled(err)
-		}
+	var r core.Reply
+	var held *HeldError
+	v, _ := reply.([]any)
+	rerr := err
+	switch {
+	case err != nil:
+		r = troubled(err)
+	case q != nil && len(v) > 1: // given up, and we wait again or have it again
+		deleted = true
+		r, held, rerr = q.read(reply)
 	default:
-		err = unexpected(reply)
+		r.Answer = core.Late // no place was made
+		if deleted, _, err = readRelease(reply); err != nil {
+			r.Answer = core.NoAnswer
+		}
 	}
 	if first && h.line != nil {
 		c.mu.Lock()

@@ -239,3 +239,19 @@ func TestRequestsCarryValues(t *testing.T) {
 		}
 	})
 }
+
+// An odd reply to a release is no loss.
+func TestOddReleasesAreNoLoss(t *testing.T) {
+	for name, odd := range map[string]any{"nil": nil, "empty": []any{}, "two": []any{"1", "2"}, "string": "x"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newServer().wire()
+				lease := mustTry(t, newClient(t, w, lockkeeper.Config{TTL: time.Second}).Mutex("orders"))
+				w.breaks(on(answers(odd, false), "release"))
+				err := lease.Release(t.Context())
+				wantErr(t, err, lockkeeper.ErrUnavailable)
+				wantNotErr(t, err, lockkeeper.ErrLost)
+			})
+		})
+	}
+}

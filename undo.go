@@ -111,6 +111,11 @@ func (l *Lock) giveUp(ctx context.Context, owner, used string, bound core.Instan
 	if err != nil {
 		return false, 0, err
 	}
+	return readRelease(reply)
+}
+
+// readRelease reads a reply of release.lua about the lock alone.
+func readRelease(reply any) (deleted bool, server int64, err error) {
 	switch v := reply.(type) {
 	case int64:
 		return v == 1, 0, nil
