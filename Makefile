@@ -19,7 +19,7 @@ each = rc=0; for m in $(MODULES); do (cd $$m && $(1)) || { echo "failed in modul
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-deps: ## install what the tests need and this machine lacks (redis-server, a C compiler)
+deps: ## install what the tests need and this machine lacks (servers of Redis, PostgreSQL, MariaDB; a C compiler)
 	@scripts/deps.sh
 
 vet: ## go vet in every module

@@ -25,6 +25,7 @@ var arrows = []struct{ from, to string }{
 	{"internal/core", ""},
 	{"internal/script", ""},
 	{"internal/redistest", ". internal"},
+	{"internal/sqltest", ""},
 	{"lockkeepertest", ". internal"},
 	{"sqlfence", "."},
 	{"flush", ". sqlfence internal/script"},
@@ -35,7 +36,7 @@ var arrows = []struct{ from, to string }{
 	{"lab", ". sqlfence flush schedule goredisconn rueidisconn internal lockkeepertest cmd"},
 }
 
-const inTests = "lockkeepertest internal/redistest internal/core"
+const inTests = "lockkeepertest internal/redistest internal/sqltest internal/core"
 
 // nested are the folders with modules of their own; what is not in them belongs
 // to the root module, which needs the standard library only.

@@ -1,16 +1,15 @@
 package flush
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper"
 	"github.com/lockkeeper/lockkeeper/internal/script"
-	"github.com/lockkeeper/lockkeeper/sqlfence"
 )
 
 // Config says what an Engine flushes and how.
@@ -31,6 +30,15 @@ type Config struct {
 
 	// Interval is how long to rest when nothing is left to flush. 0 is a second.
 	Interval time.Duration
+
+	// MaxParked is the share of a mapping's keys in one pass, from 0 to 1, of which more
+	// can't be parked if they are more than 20: the mapping is paused instead. 0 is a
+	// twentieth; 1 parks whatever can't be written.
+	MaxParked float64
+
+	// Label says which process this is, to people who ask for the status; "" is the
+	// host's name and the process's number.
+	Label string
 
 	// Logger hears of terms, parked keys and errors. nil logs nothing.
 	Logger *slog.Logger
@@ -75,8 +83,9 @@ type Engine struct {
 	sink    Sink
 	cfg     Config
 	keys    Keys
-	routes  []route
+	routes  []*route
 	dialect script.Dialect
+	self    self
 }
 
 // New makes an engine that reads from conn and writes to sink. It sends nothing. A
@@ -85,28 +94,24 @@ func New(conn lockkeeper.Conn, sink Sink, cfg Config) (*Engine, error) {
 	if conn == nil || sink == nil {
 		return nil, errors.New("flush: nil Conn or Sink")
 	}
-	if cfg.Batch == 0 {
-		cfg.Batch = 500
-	}
-	if cfg.Interval == 0 {
-		cfg.Interval = time.Second
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg = cfg.withDefaults()
 	errs := []error{checkJob(cfg.Job)}
-	if cfg.Batch < 1 || cfg.Batch > 5000 {
-		errs = append(errs, fmt.Errorf("flush: batch of %d: 1 to 5000", cfg.Batch))
+	if cfg.Batch < 1 || cfg.Batch > mostBatch {
+		errs = append(errs, fmt.Errorf("flush: batch of %d: 1 to %d", cfg.Batch, mostBatch))
 	}
 	if cfg.Interval < 0 {
 		errs = append(errs, fmt.Errorf("flush: interval %s: it can't be negative", cfg.Interval))
+	}
+	if !(cfg.MaxParked >= 0 && cfg.MaxParked <= 1) {
+		errs = append(errs, fmt.Errorf("flush: at most a share of %v parked: 0 to 1", cfg.MaxParked))
 	}
 	if len(cfg.Mappings) == 0 {
 		errs = append(errs, errors.New("flush: no mappings"))
 	}
 	e := &Engine{conn: conn, sink: sink, cfg: cfg, keys: KeysOf(cfg.Prefix, cfg.Job)}
+	e.self.kick = make(chan struct{}, 1)
 	for i := range cfg.Mappings {
-		r, err := newRoute(&cfg.Mappings[i])
+		r, err := newRoute(&cfg.Mappings[i], i)
 		errs = append(errs, err)
 		e.routes = append(e.routes, r)
 	}
@@ -115,6 +120,29 @@ func New(conn lockkeeper.Conn, sink Sink, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// mostBatch is bounded by how many arguments a Lua script can pass on.
+const mostBatch = 5000
+
+func (c Config) withDefaults() Config {
+	if c.Batch == 0 {
+		c.Batch = 500
+	}
+	if c.Interval == 0 {
+		c.Interval = time.Second
+	}
+	if c.MaxParked == 0 {
+		c.MaxParked = 0.05
+	}
+	if c.Label == "" {
+		host, _ := os.Hostname() // "" is no reason to fail
+		c.Label = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
 }
 
 // checkTables refuses two mappings into one table: a row of both would be the one's or
@@ -130,88 +158,4 @@ func checkTables(mappings []Mapping) error {
 		used[table] = m.Keys
 	}
 	return errors.Join(errs...)
-}
-
-// LockName returns the name of a job's election. Its key shares the cluster slot of
-// the job's other keys.
-func LockName(job string) string { return "flush:{" + job + "}" }
-
-// Run stands by and flushes whenever this process is elected, until ctx ends; then
-// the batch on its way is finished, what was written is acknowledged, and leadership
-// is given up. A process whose database can't be reached or is not ready does not
-// stand for election. Run returns ctx's error, or one that waiting can't mend.
-func (e *Engine) Run(ctx context.Context, locks *lockkeeper.Client, opts ...lockkeeper.Option) error {
-	election := locks.Election(LockName(e.cfg.Job), opts...)
-	for failures := 0; ; failures++ {
-		led := false
-		err := e.sink.Check(ctx)
-		if err == nil {
-			err = election.Run(ctx, func(ctx context.Context, lease *lockkeeper.Lease) error {
-				led, failures = true, 0
-				return e.Lead(ctx, lease)
-			})
-		} else {
-			e.cfg.Logger.Warn("does not stand for election: the database is not ready", "job", e.cfg.Job, "error", err)
-		}
-		if ctx.Err() == nil && !led && lockIsHopeless(err) { // no error of the database is that
-			return err
-		}
-		pause := backoff(failures)
-		if isRefusal(err) {
-			pause = refusedRest
-		}
-		if err := rest(ctx, pause); err != nil {
-			return err
-		}
-	}
-}
-
-// refusedRest is how long a process leaves the job to others after Redis has refused
-// what it asked.
-const refusedRest = 5 * time.Second
-
-// lockIsHopeless reports whether the lock itself can't be had, so that standing by is
-// no use.
-func lockIsHopeless(err error) bool {
-	return errors.Is(err, lockkeeper.ErrClosed) || errors.Is(err, lockkeeper.ErrInvalid) ||
-		errors.Is(err, lockkeeper.ErrUnavailable)
-}
-
-// Lead flushes under a lease until ctx ends, or the database refuses this term. It
-// is what Run does while it is elected.
-func (e *Engine) Lead(ctx context.Context, lease *lockkeeper.Lease) error {
-	// A batch is finished when ctx ends, but never beyond the lease.
-	work, cancel := lease.Bind(context.WithoutCancel(ctx))
-	defer cancel()
-	session, err := e.Begin(work, lease)
-	if err != nil {
-		e.cfg.Logger.Warn("elected, but the job could not be claimed", "job", e.cfg.Job, "error", err)
-		return err
-	}
-	err = session.run(ctx, work)
-	if e.cfg.Trace.Ended != nil {
-		e.cfg.Trace.Ended(err)
-	}
-	e.cfg.Logger.Info("term ended", "job", e.cfg.Job, "epoch", session.term.Epoch(), "error", err)
-	if ctx.Err() != nil && !errors.Is(err, sqlfence.ErrFenced) {
-		return nil
-	}
-	return err
-}
-
-// rest sleeps, or returns ctx's error.
-func rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// backoff is how long to rest after failures in a row: from 0.2 s, doubled, to 30 s.
-func backoff(failures int) time.Duration {
-	return min(200*time.Millisecond<<min(failures, 16), 30*time.Second)
 }

@@ -13,12 +13,25 @@ import (
 var luaFiles embed.FS
 
 var (
-	markScript   = loadScript("mark")
-	pageScript   = loadScript("page")
-	readScript   = loadScript("read")
-	ackScript    = loadScript("ack")
-	epochScript  = loadScript("epoch")
-	statusScript = loadScript("status")
+	markScript    = loadScript("mark")
+	pageScript    = loadScript("page")
+	intakeScript  = loadScript("intake")
+	readScript    = loadScript("read")
+	entriesScript = loadScript("entries")
+	ackScript     = loadScript("ack")
+	advanceScript = loadScript("advance")
+	holdScript    = loadScript("hold")
+	unholdScript  = loadScript("unhold")
+	touchScript   = loadScript("touch")
+	digestScript  = loadScript("digest")
+	walkScript    = loadScript("walk")
+	fieldsScript  = loadScript("fields")
+	pickScript    = loadScript("pick")
+	markedScript  = loadScript("marked")
+	controlScript = loadScript("control")
+	memberScript  = loadScript("member")
+	epochScript   = loadScript("epoch")
+	statusScript  = loadScript("status")
 )
 
 // loadScript reads an embedded file; it can't fail for the names above.
@@ -43,9 +56,24 @@ type Keys struct {
 	Dirty    string // sorted set: changed key, by when it first became dirty
 	Versions string // hash: changed key, version of its latest change and U or D
 	Clock    string // the last version
+	Changed  string // set: keys that an application says it has changed, in a transaction of its own
+	Deleted  string // set: keys that an application says it has deleted, in a transaction of its own
 	Epoch    string // of the worker that may acknowledge
-	Parked   string // hash: key, why it can't be flushed, as JSON
+	Parked   string // hash: key that can't be flushed, and why
+	Waiting  string // sorted set: marks whose rows refer to rows that are not there yet
+	Cursors  string // hash: key of a stream, ID of the last entry that is in the database
+	Control  string // hash: what operators ask for, and which mappings are paused
+	Members  string // hash: process, how it is
+
+	base string
 }
+
+// Held returns the sorted set that has the marks of a mapping that is paused.
+func (k Keys) Held(table string) string { return k.base + "held:" + table }
+
+// Digests returns the hash that has what a mapping's keys were when they were last
+// compared, see Mapping.Scan.
+func (k Keys) Digests(table string) string { return k.base + "digests:" + table }
 
 // KeysOf returns the keys of a job under a prefix; "" is lockkeeper.DefaultPrefix, and
 // lockkeeper.NoPrefix is none.
@@ -61,8 +89,15 @@ func KeysOf(prefix, job string) Keys {
 		Dirty:    base + "dirty",
 		Versions: base + "versions",
 		Clock:    base + "clock",
+		Changed:  base + "changed",
+		Deleted:  base + "deleted",
 		Epoch:    base + "epoch",
 		Parked:   base + "parked",
+		Waiting:  base + "waiting",
+		Cursors:  base + "cursors",
+		Control:  base + "control",
+		Members:  base + "members",
+		base:     base,
 	}
 }
 

@@ -5,63 +5,82 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/lockkeeper/lockkeeper/flush/internal/dialect"
 	"github.com/lockkeeper/lockkeeper/sqlfence"
 )
 
 // SQL is a Sink on a database/sql database. It is safe for concurrent use.
 type SQL struct {
-	db       *sql.DB
-	fence    *sqlfence.Store
-	dialect  dialect
-	mappings []Mapping
-	guard    func() error
+	db     *sql.DB
+	fence  *sqlfence.Store
+	tables *dialect.DB
+	routes []*route
+	guard  func() error
+	code   func(error) string
 }
 
 var _ Sink = (*SQL)(nil)
 
-// A dialect is what differs between databases.
-type dialect interface {
-	// createTable returns the statement that makes a mapping's table if it is not
-	// there.
-	createTable(m *Mapping) string
-
-	// probe returns a query that fails if the table or a column is not there.
-	probe(m *Mapping) string
-
-	// apply writes rows of one mapping, each with this version. It returns a
-	// *newerRowError if the table has a newer one where a row is to be set.
-	apply(ctx context.Context, tx *sql.Tx, m *Mapping, rows []Row, version int64) error
-}
-
-// NewSQL makes a sink. The database stays the caller's to close; see
-// sqlfence.SQLite for how to open it. It sends nothing.
+// NewSQL makes a sink. The database stays the caller's to close; see the constants of
+// sqlfence.Dialect for how to open it. It sends nothing.
 func NewSQL(db *sql.DB, d sqlfence.Dialect, mappings []Mapping) (*SQL, error) {
 	fence, err := sqlfence.New(db, d)
 	if err != nil {
 		return nil, err
 	}
+	tables, err := dialect.New(d)
+	if err != nil {
+		return nil, err
+	}
+	s := &SQL{db: db, fence: fence, tables: tables, code: ErrorCode}
 	var errs []error
 	for i := range mappings {
-		errs = append(errs, mappings[i].Check())
+		r, err := newRoute(&mappings[i], i)
+		if err == nil {
+			err = tables.Check(r.table)
+		}
+		errs = append(errs, err)
+		s.routes = append(s.routes, r)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &SQL{db: db, fence: fence, dialect: sqlite{}, mappings: mappings}, nil
+	return s, nil
 }
 
 // Guard installs a check that is made after every commit, before its marks are taken
 // away: that what was written to is still the database that others find. Its error
-// leaves the marks. Call it before the sink is used.
+// leaves the marks. Call it before the sink is used. nil checks nothing.
 func (s *SQL) Guard(check func() error) { s.guard = check }
+
+// Codes installs how the database's own code is read from an error of its driver, for
+// drivers that ErrorCode does not know: the SQLSTATE of PostgreSQL, the error number of
+// MySQL and MariaDB, the primary result code of SQLite, in digits; "" for errors that
+// the database has not made. Call it before the sink is used.
+func (s *SQL) Codes(code func(error) string) { s.code = code }
+
+// ErrorCode reads the code from errors that have a method SQLState, as those of
+// PostgreSQL's drivers, or Code, as those of modernc.org/sqlite.
+func ErrorCode(err error) string {
+	var state interface{ SQLState() string }
+	if errors.As(err, &state) {
+		return state.SQLState()
+	}
+	var code interface{ Code() int }
+	if errors.As(err, &code) {
+		return formatInt(int64(code.Code() & 0xff))
+	}
+	return ""
+}
 
 // Migration returns the SQL that Migrate runs.
 func (s *SQL) Migration() string {
 	text := s.fence.Migration()
-	for i := range s.mappings {
-		if s.mappings[i].Create {
-			text += s.dialect.createTable(&s.mappings[i])
+	for _, r := range s.routes {
+		if r.Create {
+			text += s.tables.CreateTable(r.table)
 		}
 	}
 	return text
@@ -73,30 +92,35 @@ func (s *SQL) Migrate(ctx context.Context) error {
 	if err := s.fence.Migrate(ctx); err != nil {
 		return err
 	}
-	for i := range s.mappings {
-		m := &s.mappings[i]
-		if !m.Create {
+	for _, r := range s.routes {
+		if !r.Create {
 			continue
 		}
-		if _, err := s.db.ExecContext(ctx, s.dialect.createTable(m)); err != nil {
-			return fmt.Errorf("flush: create the table %s: %w", m.Table, err)
+		if _, err := s.db.ExecContext(ctx, s.tables.CreateTable(r.table)); err != nil {
+			return fmt.Errorf("flush: create the table %s: %w", r.Table, err)
 		}
 	}
 	return nil
 }
 
-// Check returns nil if the fence's table and every mapped column are there.
+// Check implements Sink: the database answers, and has the fence's table.
 func (s *SQL) Check(ctx context.Context) error {
 	if _, err := s.fence.Current(ctx, "check"); err != nil {
 		return fmt.Errorf("flush: the database is not ready; apply the migration: %w", err)
 	}
-	for i := range s.mappings {
-		m := &s.mappings[i]
-		if _, err := s.db.ExecContext(ctx, s.dialect.probe(m)); err != nil {
-			return fmt.Errorf("flush: table %s does not fit its mapping: %w", m.Table, err)
+	return nil
+}
+
+// CheckTables returns what is wrong with the tables of the mappings, joined, or nil: a
+// table or a column that is not there, or a key that is not the mapping's.
+func (s *SQL) CheckTables(ctx context.Context) error {
+	var errs []error
+	for _, r := range s.routes {
+		if err := s.tables.Probe(ctx, s.db, r.table); err != nil {
+			errs = append(errs, fmt.Errorf("flush: table %s does not fit its mapping: %w", r.Table, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Current returns the last claim of a job.
@@ -116,6 +140,22 @@ func (s *SQL) Claim(ctx context.Context, job string, holder sqlfence.Holder) (Te
 	return &term{Claim: claim, sink: s}, nil
 }
 
+// Class implements Sink.
+func (s *SQL) Class(err error) Class {
+	switch s.tables.Classify(err, s.code) {
+	case dialect.BadRow:
+		return BadRow
+	case dialect.BadReference:
+		return BadReference
+	case dialect.BadSchema:
+		return BadSchema
+	}
+	return Transient
+}
+
+// Code returns the database's own code of an error, or "".
+func (s *SQL) Code(err error) string { return s.code(err) }
+
 // term is the Term of a SQL sink.
 type term struct {
 	*sqlfence.Claim
@@ -123,24 +163,22 @@ type term struct {
 }
 
 // epochShift is where the epoch begins in a row's version; below it is the number of
-// the batch.
+// the transaction.
 const epochShift = 40
 
 // Write implements Term.
 func (t *term) Write(ctx context.Context, number int64, rows []Row) error {
 	version := t.Epoch()<<epochShift | number
 	err := t.Claim.Write(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		for _, group := range byMapping(rows) {
-			err := t.sink.dialect.apply(ctx, tx, group[0].Mapping, group, version)
-			var newer *newerRowError
-			if errors.As(err, &newer) {
-				if err := t.Check(ctx, tx); err != nil {
-					return err // a newer term has written the row, as it should
-				}
+		for len(rows) > 0 {
+			n := slices.IndexFunc(rows, func(r Row) bool { return r.route.rank != rows[0].route.rank })
+			if n < 0 {
+				n = len(rows)
 			}
-			if err != nil {
-				return fmt.Errorf("table %s: %w", group[0].Mapping.Table, err)
+			if err := t.sink.apply(ctx, tx, rows[:n], version); err != nil {
+				return &TableError{rows[0].Mapping.Table, err}
 			}
+			rows = rows[n:]
 		}
 		return nil
 	})
@@ -150,27 +188,37 @@ func (t *term) Write(ctx context.Context, number int64, rows []Row) error {
 	return err
 }
 
-// A newerRowError is the error for a row that has a later version than this term's, and
-// was left as it is. If the term stands all the same, the epoch was lost: what is to be
-// flushed must not be taken for written.
-type newerRowError struct {
-	key   []any
-	epoch int64
-}
-
-func (e *newerRowError) Error() string {
-	return fmt.Sprintf("the row with the key %v is of a later epoch than this one, %d: the table lockkeeper_fence was lost or rolled back; "+
-		"set epoch there to the largest %s >> %d", e.key, e.epoch, VersionColumn, epochShift)
-}
-
-// byMapping cuts a batch, which is sorted by mapping, into one group for each.
-func byMapping(rows []Row) [][]Row {
-	var groups [][]Row
-	for start, i := 0, 1; i <= len(rows); i++ {
-		if i == len(rows) || rows[i].Mapping != rows[start].Mapping {
-			groups = append(groups, rows[start:i])
-			start = i
+// apply writes rows of one mapping, which are in the order of their keys. The rows of a
+// set, list or sorted set that are not there any more are those that do not get this
+// version.
+func (s *SQL) apply(ctx context.Context, tx *sql.Tx, rows []Row, version int64) error {
+	r := s.routes[rows[0].route.rank]
+	var set, parents [][]any
+	for i := range rows {
+		row := &rows[i]
+		switch {
+		case row.Values != nil:
+			set = append(set, slices.Concat(row.Key, row.Values))
+		default:
+			for _, child := range row.Children {
+				set = append(set, slices.Concat(row.Key, child))
+			}
+		}
+		if row.Delete || r.element != nil && r.source() != Streams {
+			parents = append(parents, row.Key)
 		}
 	}
-	return groups
+	if len(set) > 0 {
+		if err := s.tables.Upsert(ctx, tx, r.table, set, version); err != nil {
+			return err
+		}
+	}
+	if len(parents) == 0 {
+		return nil
+	}
+	except := version
+	if r.element == nil {
+		except = 0 // what is deleted was not set
+	}
+	return s.tables.Remove(ctx, tx, r.table, parents, except)
 }

@@ -3,18 +3,47 @@
 # installs the missing ones with apt-get where that can be done without asking.
 #
 #   LOCKKEEPER_REDIS_SERVER=/path/to/redis-server   use this server, install none
+#   LOCKKEEPER_POSTGRES_BIN=/path/to/bin            use the PostgreSQL of this folder
+#   LOCKKEEPER_MARIADBD=/path/to/mariadbd           use this server, install none
 set -euo pipefail
 
 # What to look for | Debian packages that bring it | who needs it.
 # "What" is a command, or a function below that probes for something else.
 needs='
-redis_server | redis-server | the tests start real Redis servers
-gcc          | gcc          | go test -race
-c_headers    | libc6-dev    | go test -race
+redis_server | redis-server   | the tests start real Redis servers
+postgres     | postgresql     | the tests start real PostgreSQL servers
+mariadb      | mariadb-server | the tests start real MariaDB servers
+gcc          | gcc            | go test -race
+c_headers    | libc6-dev      | go test -race
 '
 
 redis_server() {
 	command -v "${LOCKKEEPER_REDIS_SERVER:-redis-server}"
+}
+
+# postgres looks where internal/sqltest does: Debian keeps the programs out of PATH.
+postgres() {
+	local initdb
+	if [[ -n ${LOCKKEEPER_POSTGRES_BIN:-} ]]; then
+		[[ -x $LOCKKEEPER_POSTGRES_BIN/initdb && -x $LOCKKEEPER_POSTGRES_BIN/postgres ]]
+		return
+	fi
+	command -v initdb && return
+	for initdb in /usr/lib/postgresql/*/bin/initdb; do
+		[[ -x $initdb ]] && return
+	done
+	return 1
+}
+
+mariadb() {
+	local server
+	for server in "${LOCKKEEPER_MARIADBD:-mariadbd}" mysqld /usr/sbin/mariadbd /usr/sbin/mysqld; do
+		if command -v "$server"; then
+			command -v mariadb-install-db || command -v mysql_install_db
+			return
+		fi
+	done
+	return 1
 }
 
 c_headers() {
@@ -42,7 +71,8 @@ missing() {
 	done <<<"$needs"
 }
 
-# install runs apt-get, as root or through the given prefix.
+# install runs apt-get, as root or through the given prefix. Where no service can be
+# started, as in most containers, Debian's packages are content with not starting it.
 install() {
 	local packages=$1
 	shift
@@ -60,6 +90,14 @@ main() {
 		echo "deps: LOCKKEEPER_REDIS_SERVER=$LOCKKEEPER_REDIS_SERVER is not a program that can be run" >&2
 		exit 1
 	fi
+	if [[ -n ${LOCKKEEPER_POSTGRES_BIN:-} ]] && ! have postgres; then
+		echo "deps: LOCKKEEPER_POSTGRES_BIN=$LOCKKEEPER_POSTGRES_BIN is not a folder with initdb and postgres" >&2
+		exit 1
+	fi
+	if [[ -n ${LOCKKEEPER_MARIADBD:-} ]] && ! have "$LOCKKEEPER_MARIADBD"; then
+		echo "deps: LOCKKEEPER_MARIADBD=$LOCKKEEPER_MARIADBD is not a program that can be run" >&2
+		exit 1
+	fi
 
 	local lines packages
 	lines=$(missing)
@@ -73,9 +111,9 @@ main() {
 	while IFS='|' read -r package why; do
 		echo "deps:   $package, needed because: $why"
 	done <<<"$lines"
-	if [[ $packages == *redis-server* ]]; then
-		echo "deps: the package redis-server may start a service on port 6379; the tests start"
-		echo "deps: servers of their own on free ports and do not use that one"
+	if [[ $packages == *redis-server* || $packages == *postgresql* || $packages == *mariadb* ]]; then
+		echo "deps: the packages of servers may start services on ports 6379, 5432 and 3306; the"
+		echo "deps: tests start servers of their own on free ports and do not use those"
 	fi
 
 	if ! command -v apt-get >/dev/null; then

@@ -28,6 +28,12 @@
 //		})
 //	})
 //
+// The databases are SQLite, PostgreSQL, MySQL and MariaDB; how their connections have to
+// be opened stands at the [Dialect]. The check is the last statement for one more reason
+// on the latter three: a worker that is stopped inside of a transaction holds up the next
+// claim only if it was stopped between its check and its commit. Until the database ends
+// its session it does hold up whoever writes to the same rows.
+//
 // The package knows database/sql and no driver. All that is read must be read after
 // the claim, and by the database that has the fence's row: what was read before, or
 // elsewhere, is not covered.

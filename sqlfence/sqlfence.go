@@ -53,6 +53,7 @@ type Holder interface {
 // A Store is the fence table of one database. It is safe for concurrent use.
 type Store struct {
 	db  *sql.DB
+	tx  *sql.TxOptions
 	sql statements
 }
 
@@ -66,16 +67,20 @@ func New(db *sql.DB, d Dialect) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, sql: s}, nil
+	return &Store{db: db, tx: d.txOptions(), sql: s}, nil
 }
 
 // Migration returns the SQL that Migrate runs, for whoever applies it by hand.
 func (s *Store) Migration() string { return s.sql.migrate }
 
 // Migrate makes the table lockkeeper_fence if it is not there. Running it again
-// changes nothing.
+// changes nothing; many may do it at the same time.
 func (s *Store) Migrate(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, s.sql.migrate); err != nil {
+	err := again(ctx, isCreated, func() error {
+		_, err := s.db.ExecContext(ctx, s.sql.migrate)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("sqlfence: create the table lockkeeper_fence: %w", err)
 	}
 	return nil
@@ -84,7 +89,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 // Current returns the last claim of a resource; the zero Row when there is none.
 func (s *Store) Current(ctx context.Context, resource string) (Row, error) {
 	row, err := readRow(ctx, s.db, s.sql.read, resource)
-	if err != nil {
+	if err != nil && !errors.Is(err, errNoRow) {
 		return Row{}, wrap("read the claim of", resource, err)
 	}
 	return row, nil
@@ -95,12 +100,15 @@ type queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
+// errNoRow is for a resource that has never been claimed.
+var errNoRow = errors.New("the row is missing, or was a moment ago")
+
 func readRow(ctx context.Context, q queryer, query, resource string) (Row, error) {
 	var r Row
 	var fence int64
 	err := q.QueryRowContext(ctx, query, resource).Scan(&fence, &r.Owner, &r.Epoch, &r.ClaimedAt)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Row{}, nil
+		return Row{}, errNoRow
 	}
 	r.Fence = lockkeeper.Fence(fence)
 	return r, err
@@ -146,16 +154,20 @@ func checkClaim(resource string, holder Holder) error {
 	return nil
 }
 
+// claimOnce claims without a repair. The row is made only where it is missing, and on its
+// own: who inserts on InnoDB and finds the row there shares its lock with others who do the
+// same, and none of them could go on to change it.
 func (s *Store) claimOnce(ctx context.Context, resource string, fence lockkeeper.Fence, owner string) (*Claim, error) {
 	c := &Claim{store: s, resource: resource, fence: fence, owner: owner}
-	err := s.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, s.sql.insert, resource); err != nil {
+	err := again(ctx, isPassing, func() error {
+		err := c.install(ctx)
+		if !errors.Is(err, errNoRow) {
 			return err
 		}
-		f := int64(fence)
-		row, err := c.standing(ctx, tx, s.sql.claim, f, f, owner, resource, f, f, owner)
-		c.epoch.Store(row.Epoch)
-		return err
+		if _, err := s.db.ExecContext(ctx, s.sql.insert, resource); err != nil {
+			return err
+		}
+		return errNoRow // it is there now
 	})
 	if err != nil {
 		return nil, wrap("claim", resource, err)
@@ -165,7 +177,7 @@ func (s *Store) claimOnce(ctx context.Context, resource string, fence lockkeeper
 
 // inTx runs f in a transaction, and commits unless it fails.
 func (s *Store) inTx(ctx context.Context, f func(tx *sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.db.BeginTx(ctx, s.tx)
 	if err != nil {
 		return err
 	}
@@ -185,11 +197,18 @@ func wrap(op, resource string, err error) error {
 	if errors.As(err, &fenced) {
 		return err
 	}
-	// Every database names the table when it complains that it is missing.
-	if strings.Contains(err.Error(), "lockkeeper_fence") && op != opWrite {
+	if isMissing(err) && op != opWrite {
 		return fmt.Errorf("sqlfence: %s %q: is the database migrated? %w", op, resource, err)
 	}
 	return fmt.Errorf("sqlfence: %s %q: %w", op, resource, err)
+}
+
+// isMissing reports whether the table is not there, which every database says with the
+// table's name.
+func isMissing(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "lockkeeper_fence") &&
+		(strings.Contains(text, "exist") || strings.Contains(text, "no such table"))
 }
 
 // A Claim is a hold's exclusive right to write to a resource, until a newer claim.
@@ -209,33 +228,58 @@ func (c *Claim) Fence() lockkeeper.Fence { return c.fence }
 // the database keeps its data, whatever becomes of Redis.
 func (c *Claim) Epoch() int64 { return c.epoch.Load() }
 
+// install makes the claim's pair the row's. It fails with errNoRow where there was none.
+func (c *Claim) install(ctx context.Context) error {
+	s, f := c.store, int64(c.fence)
+	return s.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, s.sql.claim, f, f, c.owner, c.resource, f, f, c.owner); err != nil {
+			return err
+		}
+		row, err := readRow(ctx, tx, s.sql.read, c.resource)
+		if err != nil {
+			return err
+		}
+		c.epoch.Store(row.Epoch)
+		err = c.stands(row)
+		if err != nil && row.Fence < c.fence {
+			return errNoRow // somebody has made it after the update, which would have taken it
+		}
+		return err
+	})
+}
+
+// stands returns an error unless the row has exactly this claim's pair. Rows are read
+// instead of counting what a statement has changed: drivers differ in what they count.
+func (c *Claim) stands(row Row) error {
+	if row.Fence != c.fence || row.Owner != c.owner {
+		return &FencedError{Resource: c.resource, Fence: c.fence, Owner: c.owner, Current: row}
+	}
+	return nil
+}
+
 // Check returns an error that matches ErrFenced if a newer claim stands. It is the
 // last statement of a write transaction: it locks the resource's row, so that no
 // claim can come between it and the commit, and it holds up the next claimant for
 // the shortest time when it is last. The transaction must be rolled back after any
 // error.
 func (c *Claim) Check(ctx context.Context, tx *sql.Tx) error {
-	if _, err := c.standing(ctx, tx, c.store.sql.check, c.resource, int64(c.fence), c.owner); err != nil {
+	if err := c.check(ctx, tx); err != nil {
 		return wrap("check the claim of", c.resource, err)
 	}
 	return nil
 }
 
-// standing runs a statement that takes the lock of the resource's row, and returns the
-// row if it has exactly this claim's pair then. The row is read back instead of counting
-// what the statement has changed: drivers differ in what they count.
-func (c *Claim) standing(ctx context.Context, tx *sql.Tx, statement string, args ...any) (Row, error) {
-	if _, err := tx.ExecContext(ctx, statement, args...); err != nil {
-		return Row{}, err
+func (c *Claim) check(ctx context.Context, tx *sql.Tx) error {
+	if touch := c.store.sql.touch; touch != "" {
+		if _, err := tx.ExecContext(ctx, touch, c.resource, int64(c.fence), c.owner); err != nil {
+			return err
+		}
 	}
-	row, err := readRow(ctx, tx, c.store.sql.read, c.resource)
-	if err != nil {
-		return Row{}, err
+	row, err := readRow(ctx, tx, c.store.sql.locked, c.resource)
+	if err != nil && !errors.Is(err, errNoRow) {
+		return err
 	}
-	if row.Fence != c.fence || row.Owner != c.owner {
-		return Row{}, &FencedError{Resource: c.resource, Fence: c.fence, Owner: c.owner, Current: row}
-	}
-	return row, nil
+	return c.stands(row)
 }
 
 // Write runs f in one transaction with Check as its last statement, and commits. An
@@ -262,9 +306,17 @@ func (c *Claim) Write(ctx context.Context, f func(ctx context.Context, tx *sql.T
 // returns an error that matches ErrFenced if a newer claim stands.
 func (c *Claim) RaiseEpoch(ctx context.Context, seen int64) error {
 	var raised Row
-	err := c.store.inTx(ctx, func(tx *sql.Tx) (err error) {
-		raised, err = c.standing(ctx, tx, c.store.sql.raise, seen, c.resource, int64(c.fence), c.owner)
-		return err
+	err := again(ctx, isPassing, func() error {
+		return c.store.inTx(ctx, func(tx *sql.Tx) (err error) {
+			if _, err := tx.ExecContext(ctx, c.store.sql.raise, seen, c.resource, int64(c.fence), c.owner); err != nil {
+				return err
+			}
+			raised, err = readRow(ctx, tx, c.store.sql.read, c.resource)
+			if err != nil && !errors.Is(err, errNoRow) {
+				return err
+			}
+			return c.stands(raised)
+		})
 	})
 	if err != nil {
 		return wrap("raise the epoch of", c.resource, err)

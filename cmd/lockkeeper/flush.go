@@ -135,11 +135,11 @@ func (j *job) open(ctx context.Context) (*sink, error) {
 	if err := j.needDatabase(); err != nil {
 		return nil, err
 	}
-	db, err := j.database.Open(ctx)
+	db, dialect, err := j.database.Open(ctx)
 	if err != nil {
 		return nil, unavailableError{err}
 	}
-	s, err := flush.NewSQL(db, j.database.Dialect(), j.Mappings)
+	s, err := flush.NewSQL(db, dialect, j.Mappings)
 	if err != nil {
 		_ = db.Close() // the other error is the one to tell
 		return nil, err
@@ -256,7 +256,7 @@ func (j *job) printMigration(w io.Writer) error {
 		return err
 	}
 	defer func() { _ = db.Close() }() // it was never used
-	s, err := flush.NewSQL(db, j.database.Dialect(), j.Mappings)
+	s, err := flush.NewSQL(db, j.database.Kind(), j.Mappings)
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,14 @@ import (
 const (
 	DefaultInterval = time.Second
 	DefaultBatch    = 500
+	DefaultParked   = 0.05
 
 	leastInterval = time.Millisecond
+	leastScan     = time.Second
 	leastTTL      = 100 * time.Millisecond
+	leastParked   = 1e-6
 	mostBatch     = 5000 // as in flush.Config
+	mostLimit     = 1_000_000
 
 	mostBytes = 64 << 10 // of a file; what nests deeper than that could overflow the parser
 )
@@ -31,18 +35,22 @@ type File struct {
 	Interval time.Duration
 	TTL      time.Duration
 	Batch    int
+
+	// MaxParked is that of flush.Config.
+	MaxParked float64
+
 	Mappings []flush.Mapping
 }
 
 // Flush returns the file as the config of an engine.
 func (f *File) Flush() flush.Config {
-	return flush.Config{Job: f.Job, Mappings: f.Mappings, Batch: f.Batch, Interval: f.Interval}
+	return flush.Config{Job: f.Job, Mappings: f.Mappings, Batch: f.Batch, Interval: f.Interval, MaxParked: f.MaxParked}
 }
 
 // Parse reads the content of a file, and touches nothing else. The error is an *Errors.
 func Parse(data []byte, filename string) (*File, error) {
 	r := &reader{file: filename}
-	f := &File{Name: filename, Interval: DefaultInterval, TTL: lockkeeper.DefaultTTL, Batch: DefaultBatch}
+	f := &File{Name: filename, Interval: DefaultInterval, TTL: lockkeeper.DefaultTTL, Batch: DefaultBatch, MaxParked: DefaultParked}
 	if len(data) > mostBytes {
 		r.fail(nil, "%d bytes: a file has at most %d", len(data), mostBytes)
 	} else if root := r.parse(data); root != nil {
@@ -61,7 +69,7 @@ func Parse(data []byte, filename string) (*File, error) {
 
 // document reads the outermost level.
 func (r *reader) document(f *File, root ast.Node) {
-	o := r.object(root, "the file", "job", "database", "interval", "batch", "ttl", "mappings")
+	o := r.object(root, "the file", "job", "database", "interval", "batch", "ttl", "max_parked", "mappings")
 	for name, e := range o {
 		switch name {
 		case "job":
@@ -78,6 +86,8 @@ func (r *reader) document(f *File, root ast.Node) {
 			f.TTL = r.duration(e, leastTTL)
 		case "batch":
 			f.Batch = r.integer(e, 1, mostBatch)
+		case "max_parked":
+			f.MaxParked = r.share(e, leastParked)
 		case "mappings":
 			r.mappings(f, e)
 		}

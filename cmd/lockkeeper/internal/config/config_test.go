@@ -25,26 +25,46 @@ func TestGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text := func(s string) *string { return &s }
 	want := &File{
 		Name: "full.yaml", Job: "players", Database: "sqlite:players.db",
-		Interval: 250 * time.Millisecond, TTL: 90 * time.Second, Batch: 1000,
+		Interval: 250 * time.Millisecond, TTL: 90 * time.Second, Batch: 1000, MaxParked: 0.025,
 		Mappings: []flush.Mapping{
 			{
-				Keys: "player:{id}", Table: "player", Create: true, Missing: flush.Delete,
+				Keys: "player:{id}", Source: flush.Hashes, Table: "player", Create: true, Missing: flush.Delete,
+				Scan: time.Minute, ScanDeletes: 0.05,
 				Key: []flush.Column{{Name: "id", Type: flush.Int64}},
 				Columns: []flush.Column{
 					{Name: "zeta", Type: flush.Text},
 					{Name: "alpha", Type: flush.Int64, Field: "points", Required: true},
-					{Name: "mid", Type: flush.JSON},
+					{Name: "mid", Type: flush.JSON, Nulls: []string{"", "null", "0"}},
+					{Name: "price", Type: flush.Decimal(12, 2), Round: true, Default: text("1.50"), Empty: flush.EmptyNull},
+					{Name: "cost", Type: flush.Decimal(38, 0), Empty: flush.EmptyValue},
+					{Name: "note", Type: flush.Text, Replace: true, Empty: flush.EmptyPark, Default: text("")},
+					{Name: "tag", Type: flush.Text, Default: text("007")},
+					{Name: "seen", Type: "timestamp(ms)"},
+					{Name: "when", Type: flush.Timestamp, Field: "at"},
 				},
 			},
 			{
 				Keys: "visit:{day}:{user*}", Table: "visit",
-				Key: []flush.Column{{Name: "user_id", Type: flush.Text, Field: "user"}, {Name: "day", Type: flush.Text}},
+				Key: []flush.Column{{Name: "user_id", Type: flush.Text, Field: "user"}, {Name: "day", Type: flush.Date}},
 				Columns: []flush.Column{
-					{Name: "n", Type: flush.Int64}, {Name: "ratio", Type: flush.Float64},
+					{Name: "n", Type: flush.Uint64}, {Name: "ratio", Type: flush.Float64},
 					{Name: "ok", Type: flush.Bool}, {Name: "raw", Type: flush.Bytes},
 				},
+			},
+			{
+				Keys: "tags:{id}", Source: flush.Sets, Table: "tag", Limit: 500,
+				Key: []flush.Column{{Name: "id", Type: flush.UUID}}, Columns: []flush.Column{{Name: "member", Type: flush.Text}},
+			},
+			{
+				Keys: "log:{id}", Source: flush.Streams, Table: "log",
+				Key: []flush.Column{{Name: "id", Type: flush.Text}}, Columns: []flush.Column{{Name: "entry", Type: flush.Text, Field: "id"}},
+			},
+			{
+				Keys: "doc:{id}", Source: flush.Documents, Table: "doc",
+				Key: []flush.Column{{Name: "id", Type: flush.Text}}, Columns: []flush.Column{{Name: "city", Type: flush.Text, Field: "address.city"}},
 			},
 		},
 	}
@@ -64,10 +84,10 @@ func TestDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		if f.Interval != time.Second || f.TTL != lockkeeper.DefaultTTL || f.Batch != 500 || f.Database != "" || f.Mappings[0].Create {
+		if f.Interval != time.Second || f.TTL != lockkeeper.DefaultTTL || f.Batch != 500 || f.Database != "" || f.MaxParked != 0.05 || f.Mappings[0].Create {
 			t.Errorf("%q: defaults: %+v", text, f)
 		}
-		if c := f.Flush(); c.Job != "j" || c.Batch != 500 || c.Interval != time.Second || len(c.Mappings) != 1 {
+		if c := f.Flush(); c.Job != "j" || c.Batch != 500 || c.Interval != time.Second || c.MaxParked != 0.05 || len(c.Mappings) != 1 {
 			t.Errorf("%q: Flush: %+v", text, c)
 		}
 	}
@@ -132,6 +152,19 @@ func TestSimilar(t *testing.T) {
 		got := similar(word, known)
 		if want == "" && got != "" || want != "" && !strings.Contains(got, `"`+want+`"`) {
 			t.Errorf("similar(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestShare(t *testing.T) {
+	for text, want := range map[string]float64{"5%": 0.05, "0%": 0, "100%": 1, "0.1%": 0.001, "2.5%": 0.025, "1e1%": 0.1} {
+		if got, err := Share(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "5", "%", "-1%", "100.1%", "NaN%", "Inf%", "5 %", "5%%", "five%"} {
+		if got, err := Share(text); err == nil || got != 0 {
+			t.Errorf("%q is a share of %v", text, got)
 		}
 	}
 }

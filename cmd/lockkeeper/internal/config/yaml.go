@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -136,52 +134,6 @@ func (r *reader) text(e entry) (string, bool) {
 		r.fail(n, "%s: %s, where text belongs", e.name, kind(n))
 	}
 	return "", false
-}
-
-// boolean returns true or false.
-func (r *reader) boolean(e entry) bool {
-	n, ok := e.value.(*ast.BoolNode)
-	if !ok {
-		r.fail(e.value, "%s: %s, where true or false belongs", e.name, kind(e.value))
-		return false
-	}
-	return n.Value
-}
-
-// integer returns a whole number between two bounds.
-func (r *reader) integer(e entry, least, most int) int {
-	if _, ok := e.value.(*ast.IntegerNode); ok {
-		n, err := strconv.Atoi(e.value.GetToken().Value)
-		if err == nil && n >= least && n <= most {
-			return n
-		}
-	}
-	r.fail(e.value, "%s: a whole number from %d to %d belongs here", e.name, least, most)
-	return 0
-}
-
-// duration returns a time of at least that, in whole milliseconds.
-func (r *reader) duration(e entry, least time.Duration) time.Duration {
-	switch n := e.value.(type) {
-	case *ast.IntegerNode, *ast.FloatNode:
-		r.fail(n, "%s: a number without a unit; write %ss or %sms", e.name, n.GetToken().Value, n.GetToken().Value)
-		return 0
-	case *ast.StringNode:
-		d, err := time.ParseDuration(n.Value)
-		switch {
-		case err != nil:
-			r.fail(n, "%s: %q is no time; write 500ms, 10s or 1m30s", e.name, n.Value)
-		case d < least:
-			r.fail(n, "%s: at least %s", e.name, least)
-		case d%time.Millisecond != 0:
-			r.fail(n, "%s: whole milliseconds belong here", e.name)
-		default:
-			return d
-		}
-	default:
-		r.fail(n, "%s: %s, where a time belongs, such as 10s", e.name, kind(n))
-	}
-	return 0
 }
 
 // kind says what a node is, in words.

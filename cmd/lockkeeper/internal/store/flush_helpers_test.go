@@ -262,6 +262,7 @@ const (
 	page    step = "page"    // read marks
 	read    step = "read"    // read values
 	ack     step = "ack"
+	other   step = "other"
 )
 
 // A tap is a Conn that lets a test do something before and after each step of an
@@ -277,10 +278,12 @@ func (c *tap) step(keys []string) step {
 	switch {
 	case len(keys) == 1 && keys[0] == c.keys.Epoch:
 		return install
-	case len(keys) == 2 && keys[0] == c.keys.Dirty:
+	case len(keys) > 5 && keys[4] == c.keys.Parked:
 		return page
-	case len(keys) == 4 && keys[0] == c.keys.Epoch:
+	case len(keys) == 4 && keys[0] == c.keys.Epoch && keys[3] == c.keys.Parked:
 		return ack
+	case strings.HasPrefix(keys[0], c.keys.Epoch[:len(c.keys.Epoch)-len("epoch")]):
+		return other
 	}
 	return read
 }

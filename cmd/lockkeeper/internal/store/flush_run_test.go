@@ -174,13 +174,13 @@ func TestRunFinishesTheBatch(t *testing.T) {
 func TestRunDatabaseNotReady(t *testing.T) {
 	w := newWorld(t, realRedis(t))
 	w.set("player:1", "points", "1")
-	exec(t, w.db, "ALTER TABLE player RENAME TO away")
+	exec(t, w.db, "ALTER TABLE lockkeeper_fence RENAME TO away")
 	blind := w.runWorker("blind", w.sink, nil)
 	<-after(300)
 	if h := w.holder(blind.locks); h != "" || blind.terms.Load() != 0 {
 		t.Errorf("%q holds the lock without a database", h)
 	}
-	exec(t, w.db, "ALTER TABLE away RENAME TO player")
+	exec(t, w.db, "ALTER TABLE away RENAME TO lockkeeper_fence")
 	redistest.Until(t, "it stands for election", func() bool { return blind.terms.Load() > 0 })
 	w.eventually(allPlayers, "1 - 1")
 }

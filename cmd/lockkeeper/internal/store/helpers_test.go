@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,21 +14,30 @@ import (
 
 	"github.com/lockkeeper/lockkeeper"
 	"github.com/lockkeeper/lockkeeper/cmd/lockkeeper/internal/store"
+	"github.com/lockkeeper/lockkeeper/internal/sqltest"
 	"github.com/lockkeeper/lockkeeper/sqlfence"
 )
 
 // TestMain lets the test binary be another process that works on a database, too.
 func TestMain(m *testing.M) {
-	if path := os.Getenv("STORE_TEST_COUNT_IN"); path != "" {
-		if err := countInProcess(path); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for name, run := range map[string]func(url string) error{countIn: countInProcess, stopIn: stopInProcess} {
+		if url := os.Getenv(name); url != "" {
+			if err := run(url); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	logging.Disable() // go-redis complains on standard error when a server is gone, as it should be
 	os.Exit(m.Run())
 }
+
+// What another process is told to do, and where.
+const (
+	countIn = "STORE_TEST_COUNT_IN"
+	stopIn  = "STORE_TEST_STOP_IN"
+)
 
 func newFile(t *testing.T) string {
 	t.Helper()
@@ -37,12 +47,76 @@ func newFile(t *testing.T) string {
 // open opens a file with the settings of the product.
 func open(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	db, dialect, err := store.Open(t.Context(), "sqlite:"+path)
+	return place{sqlfence.SQLite, "sqlite:" + path, false}.open(t)
+}
+
+// A place is a database of one test.
+type place struct {
+	kind  sqlfence.Dialect
+	url   string
+	plain bool // not opened by package store: without its settings
+}
+
+// Every test of the fence runs on all of kinds, the races also on the variants: other ways
+// to open and to set up a server, which must make no difference.
+var (
+	kinds    = []string{"SQLite", "PostgreSQL", "MariaDB"}
+	variants = []string{"PostgreSQL behind a pooler", "PostgreSQL with REPEATABLE READ", "MariaDB with REPEATABLE READ"}
+)
+
+// on runs a test on each of the databases that are named.
+func on(t *testing.T, names []string, f func(t *testing.T, p place)) {
+	t.Helper()
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { f(t, newPlace(t, name)) })
+	}
+}
+
+// newPlace makes a database with nothing in it.
+func newPlace(t *testing.T, name string) place {
+	t.Helper()
+	switch name {
+	case "SQLite":
+		return place{kind: sqlfence.SQLite, url: "sqlite:" + newFile(t)}
+	case "PostgreSQL":
+		return place{kind: sqlfence.Postgres, url: sqltest.Shared(t, sqltest.Postgres).NewDatabase(t)}
+	case "MariaDB":
+		return place{kind: sqlfence.MariaDB, url: sqltest.Shared(t, sqltest.MariaDB).NewDatabase(t)}
+	case "PostgreSQL behind a pooler":
+		p := newPlace(t, "PostgreSQL")
+		p.url += "&pooler=true"
+		return p
+	case "PostgreSQL with REPEATABLE READ":
+		p := newPlace(t, "PostgreSQL")
+		u, _ := url.Parse(p.url)
+		exec(t, p.open(t), "ALTER DATABASE "+u.Path[1:]+" SET default_transaction_isolation = 'repeatable read'")
+		return p
+	case "MariaDB with REPEATABLE READ":
+		p := newPlace(t, "MariaDB")
+		p.plain = true
+		return p
+	}
+	t.Fatalf("no place %q", name)
+	return place{}
+}
+
+// open opens the database, each time with connections of its own.
+func (p place) open(t *testing.T) *sql.DB {
+	t.Helper()
+	var db *sql.DB
+	var err error
+	kind := p.kind
+	if p.plain {
+		u, _ := url.Parse(p.url)
+		db, err = sql.Open("mysql", fmt.Sprintf("%s@tcp(%s)%s", u.User, u.Host, u.Path))
+	} else {
+		db, kind, err = store.Open(t.Context(), p.url)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dialect != sqlfence.SQLite {
-		t.Fatalf("dialect %d", dialect)
+	if kind != p.kind {
+		t.Fatalf("this is %s", kind)
 	}
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
@@ -52,10 +126,10 @@ func open(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-// fences returns a store of fences in a file, with its table.
-func fences(t *testing.T, db *sql.DB) *sqlfence.Store {
+// fences returns a store of fences in a database, with its table.
+func (p place) fences(t *testing.T, db *sql.DB) *sqlfence.Store {
 	t.Helper()
-	s, err := sqlfence.New(db, sqlfence.SQLite)
+	s, err := sqlfence.New(db, p.kind)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func readCounter(ctx context.Context, db *sql.DB) (n int, err error) {
 }
 
 func setCounter(ctx context.Context, tx *sql.Tx, n int) error {
-	_, err := tx.ExecContext(ctx, "UPDATE counter SET n = ?", n)
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE counter SET n = %d", n))
 	return err
 }
 
@@ -100,7 +100,7 @@ func unchecked(ctx context.Context, db *sql.DB, s *sqlfence.Store, h *hold) (int
 		return 0, err
 	}
 	pause()
-	_, err = db.ExecContext(ctx, "UPDATE counter SET n = ?", n+1)
+	_, err = db.ExecContext(ctx, fmt.Sprintf("UPDATE counter SET n = %d", n+1))
 	return oneIf(err), err
 }
 
@@ -113,7 +113,7 @@ func comparing(ctx context.Context, db *sql.DB, s *sqlfence.Store, _ *hold) (int
 		return 0, err
 	}
 	pause()
-	res, err := db.ExecContext(ctx, "UPDATE counter SET n = ?, fence = ? WHERE fence <= ?", n+1, fence, fence)
+	res, err := db.ExecContext(ctx, fmt.Sprintf("UPDATE counter SET n = %d, fence = %d WHERE fence <= %d", n+1, fence, fence))
 	if err != nil {
 		return 0, err
 	}
@@ -130,20 +130,26 @@ func oneIf(err error) int {
 	return 1
 }
 
+// counter makes the fences and the counter.
+func (p place) counter(t *testing.T) *sql.DB {
+	t.Helper()
+	db := p.open(t)
+	p.fences(t, db)
+	exec(t, db, "CREATE TABLE counter (n BIGINT NOT NULL, fence BIGINT NOT NULL)")
+	exec(t, db, "INSERT INTO counter VALUES (0, 0)")
+	return db
+}
+
 // race lets workers count, each with connections of its own, and returns how many
 // additions succeeded, how many were refused, and what the counter says.
-func race(t *testing.T, add counting) (succeeded, refused, counter int) {
+func (p place) race(t *testing.T, add counting) (succeeded, refused, counter int) {
 	t.Helper()
-	path := newFile(t)
-	db := open(t, path)
-	fences(t, db)
-	exec(t, db, "CREATE TABLE counter (n INTEGER NOT NULL, fence INTEGER NOT NULL) STRICT")
-	exec(t, db, "INSERT INTO counter VALUES (0, 0)")
+	db := p.counter(t)
 	var good, bad atomic.Int64
 	var wg sync.WaitGroup
 	for range 6 {
-		own := open(t, path)
-		s := fences(t, own)
+		own := p.open(t)
+		s := p.fences(t, own)
 		wg.Go(func() {
 			for range 25 {
 				n, err := add(context.Background(), own, s, badHold())
@@ -162,7 +168,11 @@ func race(t *testing.T, add counting) (succeeded, refused, counter int) {
 }
 
 func TestNoLostUpdate(t *testing.T) {
-	succeeded, refused, counter := race(t, claimFirst)
+	on(t, append(variants, kinds...), noLostUpdate)
+}
+
+func noLostUpdate(t *testing.T, p place) {
+	succeeded, refused, counter := p.race(t, claimFirst)
 	t.Logf("%d succeeded, %d refused", succeeded, refused)
 	if counter != succeeded {
 		t.Errorf("%d additions succeeded, and the counter says %d", succeeded, counter)
@@ -176,8 +186,9 @@ func TestNoLostUpdate(t *testing.T) {
 // able to fail.
 func TestLostUpdateIsSeen(t *testing.T) {
 	for name, add := range map[string]counting{"read before the claim": claimLate, "no check": unchecked, "compare at the write": comparing} {
-		t.Run(name, func(t *testing.T) {
-			succeeded, _, counter := race(t, add)
+		on(t, kinds, func(t *testing.T, p place) {
+			t.Log(name)
+			succeeded, _, counter := p.race(t, add)
 			t.Logf("%d succeeded, the counter says %d", succeeded, counter)
 			if counter >= succeeded {
 				t.Errorf("%d additions succeeded, and the counter says %d: nothing was lost", succeeded, counter)
@@ -189,22 +200,25 @@ func TestLostUpdateIsSeen(t *testing.T) {
 // TestStaleWorker is the one schedule that matters most, step by step: the old worker
 // has read, the new one claims, writes, and the old one wants to write.
 func TestStaleWorker(t *testing.T) {
-	for _, fence := range []lockkeeper.Fence{11, 10, 3} { // of the new one; the old one has 10
-		db, s := ledger(t)
-		old := claim(t, s, newHold(10))
-		before := one[int](t, db, "SELECT count(*) FROM t")
-		claim(t, s, newHold(fence)) // has written nothing yet: comparing at the write would let the old one through
-		if err := old.Write(t.Context(), put("stale"+strconv.Itoa(before))); !errors.Is(err, sqlfence.ErrFenced) {
-			t.Errorf("fence %d: %v", fence, err)
+	on(t, append(variants, kinds...), func(t *testing.T, p place) {
+		db, s := p.ledger(t)
+		for _, fence := range []lockkeeper.Fence{11, 10, 3} { // of the new one; the old one has 10
+			exec(t, db, "DELETE FROM lockkeeper_fence")
+			old := claim(t, s, newHold(10))
+			before := one[int](t, db, "SELECT count(*) FROM t")
+			claim(t, s, newHold(fence)) // has written nothing yet: comparing at the write would let the old one through
+			if err := old.Write(t.Context(), put("stale"+strconv.Itoa(before))); !errors.Is(err, sqlfence.ErrFenced) {
+				t.Errorf("fence %d: %v", fence, err)
+			}
+			wantRows(t, db, "")
 		}
-		wantRows(t, db, "")
-	}
+	})
 }
 
 // countInProcess is the main function of TestProcesses' processes.
-func countInProcess(path string) error {
+func countInProcess(url string) error {
 	ctx := context.Background()
-	db, dialect, err := store.Open(ctx, "sqlite:"+path)
+	db, dialect, err := store.Open(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -226,29 +240,27 @@ func countInProcess(path string) error {
 }
 
 func TestProcesses(t *testing.T) {
-	path := newFile(t)
-	db := open(t, path)
-	fences(t, db)
-	exec(t, db, "CREATE TABLE counter (n INTEGER NOT NULL, fence INTEGER NOT NULL) STRICT")
-	exec(t, db, "INSERT INTO counter VALUES (0, 0)")
-	var total atomic.Int64
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			cmd := osexec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), "STORE_TEST_COUNT_IN="+path, "GORACE=atexit_sleep_ms=0")
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			n, notNumber := strconv.Atoi(strings.TrimSpace(string(out)))
-			if err != nil || notNumber != nil {
-				t.Errorf("%v: %s%s", err, out, stderr.String())
-			}
-			total.Add(int64(n))
-		})
-	}
-	wg.Wait()
-	if n := one[int](t, db, "SELECT n FROM counter"); n != int(total.Load()) || n == 0 {
-		t.Errorf("the processes have added %d, the counter says %d", total.Load(), n)
-	}
+	on(t, kinds, func(t *testing.T, p place) {
+		db := p.counter(t)
+		var total atomic.Int64
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				cmd := osexec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), countIn+"="+p.url, "GORACE=atexit_sleep_ms=0")
+				var stderr bytes.Buffer
+				cmd.Stderr = &stderr
+				out, err := cmd.Output()
+				n, notNumber := strconv.Atoi(strings.TrimSpace(string(out)))
+				if err != nil || notNumber != nil {
+					t.Errorf("%v: %s%s", err, out, stderr.String())
+				}
+				total.Add(int64(n))
+			})
+		}
+		wg.Wait()
+		if n := one[int](t, db, "SELECT n FROM counter"); n != int(total.Load()) || n == 0 {
+			t.Errorf("the processes have added %d, the counter says %d", total.Load(), n)
+		}
+	})
 }

@@ -13,6 +13,8 @@ import (
 
 	"modernc.org/sqlite" // and its driver, by the name "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/lockkeeper/lockkeeper/sqlfence"
 )
 
 // sqliteOptions are set on every connection.
@@ -27,10 +29,6 @@ import (
 //   - _error_rc=1: errors without the text of an earlier one.
 const sqliteOptions = "_txlock=immediate&_error_rc=1&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)" +
 	"&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
-
-// sqliteConns is how many connections a process has: one writes at a time, the others
-// are for who reads meanwhile.
-const sqliteConns = 4
 
 func sqliteFile(path string) (Database, error) {
 	if absolute, ok := strings.CutPrefix(path, "//"); ok {
@@ -49,14 +47,10 @@ func sqliteFile(path string) (Database, error) {
 	case strings.HasSuffix(path, "/"):
 		return Database{}, fmt.Errorf("%w: %s is a folder, not a file", ErrURL, path)
 	}
-	return Database{path: path}, nil
+	return Database{kind: sqlfence.SQLite, path: path}, nil
 }
 
-// Prepare returns the database without touching it: it is opened by its first use.
-func (d Database) Prepare() (*sql.DB, error) {
-	if d.path == "" {
-		return nil, fmt.Errorf("%w: empty", ErrURL)
-	}
+func (d Database) prepareSQLite() (*sql.DB, error) {
 	path, err := filepath.Abs(d.path)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", d, err)
@@ -66,14 +60,13 @@ func (d Database) Prepare() (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", d, err)
 	}
-	db.SetMaxOpenConns(sqliteConns)
-	db.SetMaxIdleConns(sqliteConns)
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
 	return db, nil
 }
 
-// Open opens the database, and creates the file if need be. The caller closes it.
-func (d Database) Open(ctx context.Context) (*sql.DB, error) {
-	db, err := d.Prepare()
+func (d Database) openSQLite(ctx context.Context) (*sql.DB, error) {
+	db, err := d.prepareSQLite()
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +106,6 @@ func (d Database) checkFolder() error {
 // connect makes the first connection. When several processes do that with a new file,
 // all but one can be told that it is busy, in spite of the timeout.
 func (d Database) connect(ctx context.Context, db *sql.DB) error {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
 	for {
 		var mode string
 		err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
@@ -146,8 +137,12 @@ var ErrReplaced = errors.New("the file was deleted or replaced while it was open
 
 // Guard returns a check for flush.SQL.Guard: that the file at the path is still the one
 // that the connections of db have open. Where it is not, they are let go, and the next
-// use of db opens what is there now. The check is for one goroutine at a time.
+// use of db opens what is there now. The check is for one goroutine at a time. It is nil
+// for a database that is no file.
 func (d Database) Guard(db *sql.DB) func() error {
+	if d.kind != sqlfence.SQLite {
+		return nil
+	}
 	opened, _ := os.Stat(d.path) // nil is no file at all
 	return func() error {
 		now, err := os.Stat(d.path)
@@ -156,7 +151,7 @@ func (d Database) Guard(db *sql.DB) func() error {
 		}
 		opened = now
 		db.SetMaxIdleConns(0)
-		db.SetMaxIdleConns(sqliteConns)
+		db.SetMaxIdleConns(conns)
 		return fmt.Errorf("database %s: %w", d, ErrReplaced)
 	}
 }

@@ -34,16 +34,11 @@ func TestParse(t *testing.T) {
 		"players":                            "unknown kind",
 		"players.txt":                        "unknown kind",
 		"oracle://u:secret@host/db":          "unknown kind",
-		"postgres://u:secret@host/db":        "PostgreSQL comes later; use sqlite:PATH now",
-		"postgresql://u:secret@host/db":      "PostgreSQL comes later",
-		"mysql://u:secret@host/db":           "MySQL and MariaDB come later; use sqlite:PATH now",
-		"mariadb://u:secret@host/db":         "MySQL and MariaDB come later",
 		"sqlite:":                            "no file",
 		"sqlite://players.db":                "absolute path",
 		"sqlite::memory:":                    "lost with the process",
 		"sqlite:players.db?synchronous=off":  "options after ?",
 		"sqlite:folder/":                     "is a folder",
-		"postgres://u:sec:ret/x@host/db.db":  "comes later",
 		"://u:secret@host":                   "unknown kind",
 		"\x00://u:secret@host":               "unknown kind",
 		"u:secret@tcp(host:3306)/db":         "unknown kind",
@@ -179,7 +174,7 @@ func TestPrepareTouchesNothing(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is there: %v", err)
 	}
-	if _, err := (store.Database{}).Open(t.Context()); !errors.Is(err, store.ErrURL) {
+	if _, _, err := (store.Database{}).Open(t.Context()); !errors.Is(err, store.ErrURL) {
 		t.Errorf("the zero database: %v", err)
 	}
 }
