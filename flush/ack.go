@@ -73,7 +73,7 @@ func (s *Session) acknowledge(ctx context.Context, w *writing, stats *Stats) err
 	if len(args) == 2 {
 		return nil
 	}
-	keys := []string{e.keys.Epoch, e.keys.Dirty, e.keys.Versions, e.keys.Parked}
+	keys := append([]string{e.keys.Epoch, e.keys.Dirty, e.keys.Versions, e.keys.Parked}, e.aside()...)
 	reply, err := e.eval(ctx, ackScript, keys, args...)
 	if err == nil {
 		err = s.fencedReply(reply)
@@ -108,13 +108,15 @@ func (s *Session) advance(ctx context.Context, w *writing) error {
 	for i := range w.tails {
 		t := &w.tails[i]
 		last := t.last
-		if first, waits := w.waiting[t.mark.key]; waits {
-			last = justBefore(first)
-		} else if w.isHeld(t.mark) {
+		first, waits := w.waiting[t.mark.key]
+		switch {
+		case s.paused[t.route.Table]: // some of its entries may be neither written nor parked
 			last = t.before
+		case waits:
+			last = justBefore(first)
 		}
 		if last != t.before || t.last == "" {
-			args = append(args, t.mark.key, last)
+			args = append(args, t.mark.key, t.before, last)
 		}
 	}
 	if len(args) == 1 {

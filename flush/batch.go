@@ -22,6 +22,7 @@ type batch struct {
 // with one mark.
 type tail struct {
 	mark
+	route  *route
 	before string // ID of the last entry that was in the database before; "" is none
 	last   string // ID of the last entry that was read
 	more   bool   // there are probably more

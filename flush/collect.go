@@ -173,7 +173,7 @@ func (r *route) missing(p pending, b *batch) {
 // is forgotten.
 func (r *route) remove(m mark, key []any, b *batch) {
 	if r.source() == Streams {
-		b.tails = append(b.tails, tail{mark: m})
+		b.tails = append(b.tails, tail{mark: m, route: r})
 		return
 	}
 	b.rows = append(b.rows, Row{Mapping: r.Mapping, Key: key, Delete: true, route: r, mark: m})

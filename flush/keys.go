@@ -20,6 +20,7 @@ var (
 	entriesScript = loadScript("entries")
 	ackScript     = loadScript("ack")
 	advanceScript = loadScript("advance")
+	rewindScript  = loadScript("rewind")
 	holdScript    = loadScript("hold")
 	unholdScript  = loadScript("unhold")
 	touchScript   = loadScript("touch")

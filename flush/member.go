@@ -73,8 +73,11 @@ func (s *self) passed(stats Stats, err error) {
 	defer s.mu.Unlock()
 	s.me.Total.Add(stats)
 	s.me.Trouble = ""
-	if err == nil {
-		s.me.LastPass = time.Now().UTC()
+	switch {
+	case err == nil:
+		s.me.LastPass = time.Now().UTC().Truncate(time.Millisecond)
+		return
+	case errors.Is(err, ErrPaused): // the status says so already
 		return
 	}
 	s.me.Trouble = err.Error()

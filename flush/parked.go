@@ -141,7 +141,7 @@ func (e *Engine) RetryParked(ctx context.Context, list ...Parked) (int, error) {
 		}
 		// The entries after it are written once more, which changes nothing.
 		if cursors != nil {
-			if _, err := e.eval(ctx, controlScript, []string{e.keys.Cursors}, cursors...); err != nil {
+			if _, err := e.eval(ctx, rewindScript, []string{e.keys.Cursors}, cursors...); err != nil {
 				return marked, err
 			}
 		}

@@ -55,7 +55,7 @@ func (e *Engine) Run(ctx context.Context, locks *lockkeeper.Client, opts ...lock
 				led, failures = true, 0
 				return e.Lead(ctx, lease)
 			})
-		} else {
+		} else if ctx.Err() == nil {
 			e.cfg.Logger.Warn("does not stand for election: the database is not ready", "job", e.cfg.Job, "error", err)
 		}
 		if ctx.Err() == nil && !led && lockIsHopeless(err) { // no error of the database is that
@@ -181,9 +181,9 @@ func (s *Session) settle(ctx context.Context, p *page) error {
 		}
 		s.freed, s.again = time.Now(), true
 	}
-	paused := make(map[string]bool)
+	s.paused = make(map[string]bool)
 	for _, pause := range p.control.pauses() {
-		paused[pause.Table] = true
+		s.paused[pause.Table] = true
 		at, known := s.retryAt[pause.Table]
 		switch {
 		case !pause.Retries:
@@ -198,7 +198,7 @@ func (s *Session) settle(ctx context.Context, p *page) error {
 		}
 	}
 	for i, r := range e.routes {
-		if p.aside[1+i] == 0 || paused[r.Table] {
+		if p.aside[1+i] == 0 || s.paused[r.Table] {
 			continue
 		}
 		if err := e.unhold(ctx, e.keys.Held(r.Table)); err != nil {

@@ -28,7 +28,7 @@ type Session struct {
 }
 
 // A tally counts the keys of one mapping in a pass.
-type tally struct{ keys, parked int }
+type tally struct{ keys, parked, waits int }
 
 // Begin claims the job for a hold, before anything is read: in the database first,
 // whose count is the epoch, and then on Redis, so that only this term acknowledges.
@@ -112,7 +112,10 @@ func (s *Session) pass(ctx, work context.Context) (Stats, error) {
 			return total, failed
 		}
 		b, err = ahead.wait()
-		err = errors.Join(failed, err)
+		if err = errors.Join(failed, err); err == nil && len(b.marks) == 0 {
+			// It may have looked behind marks that have moved up meanwhile.
+			b, err = s.engine.load(work, nil)
+		}
 	}
 	return total, err
 }

@@ -12,9 +12,8 @@ import (
 // store writes a batch, and takes its marks away after the commit.
 func (s *Session) store(ctx context.Context, b *batch) (Stats, error) {
 	e := s.engine
-	s.paused = b.control.pausedTables()
-	if s.paused == nil {
-		s.paused = make(map[string]bool)
+	for table := range b.control.pausedTables() {
+		s.paused[table] = true // and those that this pass has paused since the batch was read
 	}
 	order(b.rows)
 	if err := s.count(ctx, b); err != nil {
@@ -134,7 +133,7 @@ func (s *Session) refuse(ctx context.Context, w *writing, row *Row, class Class,
 		s.tries[row.name()]++
 		if s.tries[row.name()] < patience {
 			w.wait(row, s.engine.keys.Waiting)
-			return nil
+			return s.waitsOne(ctx, row.route)
 		}
 		delete(s.tries, row.name())
 	}
@@ -212,10 +211,26 @@ const fewParked = 20
 func (s *Session) parkedOne(ctx context.Context, r *route) error {
 	t := s.tallyOf(r)
 	t.parked++
-	if t.parked <= fewParked || float64(t.parked) <= s.engine.cfg.MaxParked*float64(t.keys) || s.paused[r.Table] {
+	if s.paused[r.Table] || !s.tooMany(t.parked, t.keys) {
 		return nil
 	}
-	return s.pause(ctx, r.Table, fmt.Sprintf("more than %d of %d keys can't be written: is the mapping right?", fewParked, t.keys), false)
+	return s.pause(ctx, r.Table, fmt.Sprintf("%d of %d keys can't be written: is the mapping right?", t.parked, t.keys), false)
+}
+
+// waitsOne pauses a mapping for some time of which too many rows refer to rows that are
+// not there: to find each of them would hold up everything else.
+func (s *Session) waitsOne(ctx context.Context, r *route) error {
+	t := s.tallyOf(r)
+	t.waits++
+	if s.paused[r.Table] || !s.tooMany(t.waits, t.keys) {
+		return nil
+	}
+	return s.pause(ctx, r.Table, fmt.Sprintf("%d of %d keys refer to rows that are not there", t.waits, t.keys), true)
+}
+
+// tooMany reports whether so many keys of a mapping are more than may be parked.
+func (s *Session) tooMany(n, of int) bool {
+	return n > fewParked && float64(n) > s.engine.cfg.MaxParked*float64(of)
 }
 
 // pause pauses a mapping.

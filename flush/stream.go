@@ -14,7 +14,7 @@ const mostEntries = 1000
 // for itself, and does not hold up those after it.
 func (r *route) takeEntries(p pending, reply []any, b *batch) {
 	before, _ := reply[0].(string)
-	t := tail{mark: p.mark, before: before, last: before, more: len(reply)-1 == mostEntries}
+	t := tail{mark: p.mark, route: r, before: before, last: before, more: len(reply)-1 == mostEntries}
 	for _, entry := range reply[1:] {
 		pair, _ := entry.([]any)
 		if len(pair) != 2 {

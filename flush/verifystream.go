@@ -98,7 +98,7 @@ func (v *verifier) repairStream(ctx context.Context, key, from string) error {
 	if !v.o.Repair {
 		return nil
 	}
-	if _, err := v.eval(ctx, controlScript, []string{v.keys.Cursors}, key, justBefore(from)); err != nil {
+	if _, err := v.eval(ctx, rewindScript, []string{v.keys.Cursors}, key, justBefore(from)); err != nil {
 		return err
 	}
 	n, err := v.touch(ctx, v.route.Table, []string{key}, []string{"U"})

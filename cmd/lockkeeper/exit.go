@@ -10,14 +10,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/cmd/lockkeeper/internal/store"
 )
 
-// The exit codes of every command. Those from 64 on are of sysexits.h. 75 (a lock was
-// not obtained in time), 76 (it was lost), 126 and 127 (a command can't be run) are kept
-// for the command that runs another under a lock, as is every code of that other.
+// The exit codes of every command. Those from 64 on are of sysexits.h. 76 (a lock was
+// lost), 126 and 127 (a command can't be run) are kept for the command that runs another
+// under a lock, as is every code of that other.
 const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 64
 	exitUnavailable = 69
+	exitTimeout     = 75
 )
 
 // exitHelp explains the codes above.
@@ -30,6 +31,7 @@ func exitHelp() string {
 		{exitFailed, "failed; the message says why"},
 		{exitUsage, "the command line, the environment or a file is wrong; nothing was touched"},
 		{exitUnavailable, "Redis or the database can't be reached, or refuses"},
+		{exitTimeout, "it did not come to that within --timeout"},
 	}
 	var b strings.Builder
 	for _, c := range codes {
@@ -50,11 +52,15 @@ type unavailableError struct{ error }
 
 func (e unavailableError) Unwrap() error { return e.error }
 
+// A timeoutError is something that did not happen within --timeout.
+type timeoutError struct{ error }
+
 // exitCode returns the code for what a command returned.
 func exitCode(err error) int {
 	var usage usageError
 	var file *config.Errors
 	var unavailable unavailableError
+	var late timeoutError
 	switch {
 	case err == nil:
 		return exitOK
@@ -63,6 +69,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &unavailable), errors.Is(err, lockkeeper.ErrUnavailable):
 		return exitUnavailable
+	case errors.As(err, &late):
+		return exitTimeout
 	}
 	return exitFailed
 }

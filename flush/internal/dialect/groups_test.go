@@ -16,13 +16,14 @@ var placeholders = map[sqlfence.Dialect]int{sqlfence.SQLite: 32766, sqlfence.MyS
 // Every row is sent once and in order, whatever the number of rows, and no statement has
 // too many arguments or too many bytes.
 func TestGroups(t *testing.T) {
+	long := strings.Repeat("x", 600_000)
 	for d, most := range placeholders {
 		for _, n := range []int{1, 2, 24, 25, 26, 49, 50, 112, 113, 224, 225, 300, 500, 1999} {
 			r := newRig(t, d)
 			tab := table(t, "t", 1, 1, "k int64", "a text", "b text", "c text", "d text", "e text", "f text")
 			var rows [][]any
 			for i := range n {
-				rows = append(rows, []any{int64(i), "a", "b", nil, "d", strings.Repeat("x", i%7*100_000), "f"})
+				rows = append(rows, []any{int64(i), "a", "b", nil, "d", long[:i%7*100_000], "f"})
 			}
 			said, err := r.inTx(t, func(tx *sql.Tx) error { return r.db.Upsert(t.Context(), tx, tab, rows, 5) })
 			check(t, err)
@@ -108,8 +109,9 @@ func TestArraysAreCut(t *testing.T) {
 	r := newRig(t, sqlfence.Postgres)
 	tab := table(t, "t", 1, 1, "k int64", "a text")
 	var rows [][]any
-	for i := range 100 {
-		rows = append(rows, []any{int64(i), strings.Repeat("x", 1<<20)})
+	large := strings.Repeat("x", 1<<20)
+	for i := range 20 {
+		rows = append(rows, []any{int64(i), large})
 	}
 	said, err := r.inTx(t, func(tx *sql.Tx) error { return r.db.Upsert(t.Context(), tx, tab, rows, 5) })
 	check(t, err)
@@ -120,7 +122,7 @@ func TestArraysAreCut(t *testing.T) {
 		}
 		sent += strings.Count(c.args[0].(string), ",") + 1
 	}
-	if sent != 100 || len(said) < 12 || len(said) > 15 {
+	if sent != 20 || len(said) != 3 {
 		t.Errorf("%d rows in %d statements", sent, len(said))
 	}
 }

@@ -76,6 +76,8 @@ func (mysql) check(t *Table) error {
 			bytes += value.MaxKeyBytes
 		case value.UUID:
 			bytes += 36
+		case value.Date:
+			bytes += 3
 		default:
 			bytes += 8
 		}

@@ -280,7 +280,7 @@ func (c *tap) step(keys []string) step {
 		return install
 	case len(keys) > 5 && keys[4] == c.keys.Parked:
 		return page
-	case len(keys) == 4 && keys[0] == c.keys.Epoch && keys[3] == c.keys.Parked:
+	case len(keys) > 3 && keys[0] == c.keys.Epoch && keys[3] == c.keys.Parked:
 		return ack
 	case strings.HasPrefix(keys[0], c.keys.Epoch[:len(c.keys.Epoch)-len("epoch")]):
 		return other
