@@ -127,13 +127,14 @@ func (c *Column) plainKey() bool {
 type column struct {
 	*Column
 	source string
+	lack   string // what is said when it is not there
 	kind   value.Type
 	rules  value.Rules
 }
 
 func newColumn(c *Column, source string) (column, error) {
 	kind, err := value.Parse(string(c.Type))
-	return column{c, source, kind, value.Rules{Round: c.Round, Replace: c.Replace}}, err
+	return column{c, source, "there is no", kind, value.Rules{Round: c.Round, Replace: c.Replace}}, err
 }
 
 // convert returns the value of a field, or why it can't be one.
@@ -152,7 +153,7 @@ func (c *column) absent() (any, error) {
 	if c.Default != nil {
 		return c.kind.Convert(*c.Default, c.rules)
 	}
-	return c.null(fmt.Sprintf("there is no %q", c.source))
+	return c.null(fmt.Sprintf("%s %q", c.lack, c.source))
 }
 
 func (c *column) null(why string) (any, error) {

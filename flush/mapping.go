@@ -79,16 +79,17 @@ type shape struct {
 	kind    string   // the type on Redis
 	element string   // the field that completes the primary key; "" is one row a key
 	fields  []string // all that columns can take; nil is anything
+	lack    string   // what is said of something else that is not there
 }
 
 var shapes = map[Source]shape{
-	Hashes:     {kind: "hash"},
+	Hashes:     {kind: "hash", lack: "the hash has no field"},
 	Strings:    {kind: "string", fields: []string{"value"}},
-	Documents:  {kind: "string"},
+	Documents:  {kind: "string", lack: "the text has no value at"},
 	Sets:       {kind: "set", element: "member", fields: []string{"member"}},
 	Lists:      {kind: "list", element: "position", fields: []string{"position", "value"}},
 	SortedSets: {kind: "zset", element: "member", fields: []string{"member", "score"}},
-	Streams:    {kind: "stream", element: "id"},
+	Streams:    {kind: "stream", element: "id", lack: "the entry has no field"},
 }
 
 // source returns the mapping's source, without the zero value.

@@ -44,6 +44,7 @@ func newRoute(m *Mapping, rank int) (*route, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.lack = r.lack
 		if r.shape.element != "" && c.source == r.shape.element {
 			r.element = &c
 			r.table.Key = append(r.table.Key, dialect.Column{Name: c.Name, Type: c.kind, NotNull: true})
