@@ -58,6 +58,7 @@ func TestGroups(t *testing.T) {
 // A large batch is one prepared statement that runs several times; a small one is not
 // prepared, and neither is PostgreSQL's, which is one statement in any case.
 func TestPrepared(t *testing.T) {
+	full := map[sqlfence.Dialect]int{sqlfence.SQLite: 25, sqlfence.MariaDB: 112, sqlfence.Postgres: 100}
 	for d, want := range map[sqlfence.Dialect]string{
 		sqlfence.SQLite:   "prepare run run run run run run run run run run exec close",
 		sqlfence.MariaDB:  "prepare run run exec close",
@@ -75,6 +76,7 @@ func TestPrepared(t *testing.T) {
 			return hows(said)
 		}
 		same(t, d.String(), upsert(259), want)
+		same(t, d.String()+" of one group", upsert(full[d]), "exec")
 		same(t, d.String()+" small", upsert(20), "exec")
 	}
 }
@@ -139,7 +141,7 @@ func TestParentsAreCut(t *testing.T) {
 		check(t, err)
 		same(t, d.String(), hows(said), "prepare run run run run exec close")
 		for _, c := range said {
-			if c.args != nil && len(c.args) > 0 && c.args[len(c.args)-1] != any(int64(7)) {
+			if len(c.args) > 0 && c.args[len(c.args)-1] != any(int64(7)) {
 				t.Errorf("%s: the version is not last: %v", d, c.args)
 			}
 		}

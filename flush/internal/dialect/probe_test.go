@@ -95,6 +95,14 @@ func TestProbe(t *testing.T) {
 		{"MyISAM", []sqlfence.Dialect{sqlfence.MariaDB}, func(c *catalog) { c.engine = "MyISAM" }, "ALTER TABLE `t` ENGINE=InnoDB"},
 		{"ignores case", []sqlfence.Dialect{sqlfence.Postgres}, func(c *catalog) { c.columns[0][2], c.columns[0][4] = "nocase", true }, `COLLATE "C"`},
 		{"ignores case", []sqlfence.Dialect{sqlfence.SQLite}, func(c *catalog) { c.indexes[1][2] = "NOCASE" }, "collation NOCASE"},
+		{"a unique index that ignores case", []sqlfence.Dialect{sqlfence.SQLite}, func(c *catalog) {
+			c.columns[0][3], c.columns[1][3] = int64(0), int64(0)
+			c.indexes = [][]any{{"u", "a", "NOCASE", "u"}, {"u", "b", "BINARY", "u"}}
+		}, "no primary key"},
+		{"a unique index", []sqlfence.Dialect{sqlfence.SQLite}, func(c *catalog) {
+			c.columns[0][3], c.columns[1][3] = int64(0), int64(0)
+			c.indexes = [][]any{{"u", "a", "BINARY", "u"}, {"u", "b", "BINARY", "u"}}
+		}, ""},
 		{"another index", []sqlfence.Dialect{sqlfence.SQLite}, func(c *catalog) { c.indexes[0][1] = "a" }, ""},
 		{"numbers", []sqlfence.Dialect{sqlfence.SQLite}, func(c *catalog) { c.columns[2][1] = "NUMERIC" }, "must be TEXT"},
 		{"numbers", []sqlfence.Dialect{sqlfence.SQLite}, func(c *catalog) { c.columns[2][1] = "VARCHAR(5)" }, ""},

@@ -242,3 +242,19 @@ func TestNothing(t *testing.T) {
 		}
 	}
 }
+
+// What is shown to people is what is sent for one row.
+func TestDescribe(t *testing.T) {
+	for _, d := range all {
+		for _, parent := range []int{1, 2} {
+			r := newRig(t, d)
+			tab := table(t, "t", 2, parent, "k text", "m text", "v text")
+			said, err := r.inTx(t, func(tx *sql.Tx) error {
+				check(t, r.db.Upsert(t.Context(), tx, tab, [][]any{{"a", "b", "c"}}, 9))
+				return r.db.Remove(t.Context(), tx, tab, [][]any{[]any{"a", "b"}[:parent]}, int64(2-parent)*9)
+			})
+			check(t, err)
+			same(t, d.String(), r.db.Describe(tab), said[0].text+";\n"+said[1].text+";\n")
+		}
+	}
+}

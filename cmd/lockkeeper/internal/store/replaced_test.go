@@ -86,7 +86,7 @@ func TestEpochsNeverMeet(t *testing.T) {
 type refusing struct{ lockkeeper.Conn }
 
 func (r refusing) EvalSha(ctx context.Context, sha string, keys, args []string) (any, error) {
-	if len(keys) == 2 && strings.HasSuffix(keys[0], ":dirty") {
+	if len(keys) > 5 && strings.HasSuffix(keys[4], ":parked") { // the page of marks
 		return nil, lockkeeper.NewReplyError("NOPERM this user has no permissions to run the 'zrange' command")
 	}
 	return r.Conn.EvalSha(ctx, sha, keys, args)
