@@ -60,7 +60,7 @@ func (e *Engine) Begin(ctx context.Context, holder sqlfence.Holder) (*Session, e
 	// Where a term's numbers begin is left to chance: after both the database and Redis
 	// have forgotten the epoch, its versions must not meet those of an older term.
 	number := rand.Int64N(1 << (epochShift - 1))
-	return &Session{engine: e, term: term, number: number, tries: make(map[string]int),
+	return &Session{engine: e, term: term, number: number, tries: make(map[string]int), freed: time.Now(),
 		retryAt: make(map[string]time.Time), retryIn: make(map[string]time.Duration)}, nil
 }
 

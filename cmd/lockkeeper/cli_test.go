@@ -10,15 +10,15 @@ import (
 )
 
 func TestHelp(t *testing.T) {
-	for name, args := range map[string][]string{
-		"help.txt":         {"--help"},
-		"help-flush.txt":   {"flush", "--help"},
-		"help-run.txt":     {"flush", "run", "--help"},
-		"help-check.txt":   {"flush", "check", "--help"},
-		"help-migrate.txt": {"flush", "migrate", "--help"},
-		"help-status.txt":  {"flush", "status", "--help"},
-	} {
-		r := program(t, args...)
+	help := map[string][]string{"help.txt": nil, "help-flush.txt": {"flush"}, "help-parked.txt": {"flush", "parked"}}
+	for _, verb := range []string{"run", "check", "migrate", "plan", "status", "now", "pause", "resume", "drain", "step-down", "verify", "resync"} {
+		help["help-"+verb+".txt"] = []string{"flush", verb}
+	}
+	for _, verb := range []string{"ls", "show", "retry", "drop"} {
+		help["help-parked-"+verb+".txt"] = []string{"flush", "parked", verb}
+	}
+	for name, args := range help {
+		r := program(t, append(args, "--help")...)
 		r.want(t, exitOK, "Usage:", "")
 		golden(t, name, r.stdout)
 	}
@@ -84,7 +84,7 @@ func TestUsage(t *testing.T) {
 		{args: []string{"flush", "status", "-f", players, "--redis-password-file", "/nowhere/pw"}, want: "/nowhere/pw: no such file"},
 		{args: []string{"flush", "status", "-f", players, "--redis-password-file", empty}, want: "is empty"},
 		{args: []string{"flush", "status", "-f", players, "--prefix", strings.Repeat("x", 600)}, want: "at most 512"},
-		{args: []string{"flush", "check", "-f", players}, env: []string{"LOCKKEEPER_DATABASE=postgres://u:secret@h/d"}, want: "LOCKKEEPER_DATABASE: database URL: PostgreSQL comes later"},
+		{args: []string{"flush", "check", "-f", players}, env: []string{"LOCKKEEPER_DATABASE=postgres://u:secret@h"}, want: "LOCKKEEPER_DATABASE: database URL: no database name"},
 		{args: []string{"flush", "run", "redis://u:secret@h"}, want: "takes no arguments, and got a URL"},
 		{args: []string{"redis://u:secret@h"}, want: "unknown command a URL"},
 		{args: []string{"flush", "status", "-f", players, "--redis-password", "secret"}, want: "unknown flag: --redis-password"},
@@ -143,12 +143,15 @@ func TestRefusedURLs(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	bad := file(t, "bad.yaml", "job: a b\nmappings:\n  - keys: x\n    tabel: y\n")
-	for _, command := range []string{"check", "run", "migrate", "status"} {
-		r := program(t, "flush", command, "-f", bad)
+	for _, verb := range []string{
+		"check", "run", "migrate", "plan", "status", "now", "pause --reason x", "resume", "drain", "step-down", "verify", "resync",
+		"parked ls", "parked show k", "parked retry k", "parked drop k",
+	} {
+		r := program(t, append(append([]string{"flush"}, strings.Fields(verb)...), "-f", bad)...)
 		r.want(t, exitUsage, "", "lockkeeper: 6 errors; nothing was touched\n"+bad+":1:6: job name")
 		for _, place := range []string{":3:5: a mapping without \"table\"\n", ":3:11: key pattern", ":4:5: unknown key \"tabel\"; did you mean \"table\"?\n"} {
 			if !strings.Contains(r.stderr, "\n"+bad+place) {
-				t.Errorf("%s: no %q in\n%s", command, place, r.stderr)
+				t.Errorf("%s: no %q in\n%s", verb, place, r.stderr)
 			}
 		}
 	}
@@ -192,7 +195,7 @@ func TestMigrate(t *testing.T) {
 	program(t, "flush", "migrate", "-f", players).want(t, exitFailed, "", "is migrated, but: flush: table player does not fit its mapping")
 
 	none := file(t, "none.yaml", "job: j\nmappings: [{keys: 'k:{k}', table: t, key: {k: text}, columns: {v: text}}]\n")
-	for _, args := range [][]string{{"migrate"}, {"migrate", "--print"}, {"run"}} {
+	for _, args := range [][]string{{"migrate"}, {"migrate", "--print"}, {"run"}, {"plan", "--redis", "redis://127.0.0.1:1"}, {"verify", "--redis", "redis://127.0.0.1:1"}} {
 		program(t, append([]string{"flush", "-f", none}[:1], append(args, "-f", none)...)...).
 			want(t, exitUsage, "", `no database: write it into `+none+` as "database: sqlite:PATH", or set LOCKKEEPER_DATABASE`)
 	}

@@ -116,7 +116,11 @@ func (a *app) readFile(c *cobra.Command, name string) ([]byte, error) {
 
 // command returns a command line of this program for people, about the same file.
 func (j *job) command(verb string) string {
-	return fmt.Sprintf("lockkeeper flush %s -f %s", verb, j.Name)
+	name := j.Name
+	if strings.ContainsAny(name, " '\"$`\\") {
+		name = "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	return fmt.Sprintf("lockkeeper flush %s -f %s", verb, name)
 }
 
 // checkTable wants a table to be that of a mapping; "" is all of them.

@@ -200,23 +200,38 @@ func TestFlushStatus(t *testing.T) {
 		r.want(t, exitOK, "", "")
 		return r
 	}
-	if got, want := status().stdout, "job     players\ndirty   0 keys wait\nparked  0 keys can't be flushed\nepoch   none: nobody has worked yet\nactive  nobody\n"; got != want {
+	run := "lockkeeper flush run -f " + players
+	if got, want := status().stdout, "NO ACTIVE PROCESS: nothing waits; start one: "+run+"\n\noldest  nothing waits\njob     players\n"+
+		"dirty   0 keys wait\nparked  0 keys can't be flushed\nepoch   none: nobody has worked yet\nactive  nobody\n"; got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
-	if got, want := status("--json").stdout, `{
+	printed := status("--json").stdout
+	printed = printed[:max(0, strings.Index(printed, `  "at": `))]
+	if want := `{
   "job": "players",
-  "dirty": 0,
+  "state": "NO ACTIVE PROCESS",
   "oldest_seconds": 0,
+  "dirty": 0,
+  "waiting": 0,
+  "held": [],
   "parked": 0,
   "epoch": 0,
-  "active": null
-}
-`; got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+  "refused": 0,
+  "active": null,
+  "states": [
+    {
+      "name": "NO ACTIVE PROCESS",
+      "text": "nothing waits",
+      "do": "start one: ` + run + `"
+    }
+  ],
+  "pauses": [],
+  "processes": [],
+`; printed != want {
+		t.Errorf("got:\n%s\nwant:\n%s", printed, want)
 	}
 	app.set(1, 1)
-	time.Sleep(20 * time.Millisecond)
-	status().want(t, exitOK, "dirty   1 key waits, the oldest for 0.", "")
+	status().want(t, exitOK, "NO ACTIVE PROCESS: 1 key waits, the oldest for 0.", "")
 
 	p := start(t, nil, "flush", "run", "-f", players, "--redis", server.URL(), "--migrate")
 	p.says("term began")

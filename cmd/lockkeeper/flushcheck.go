@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,32 +39,38 @@ func (j *job) describe(w io.Writer) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "job %s -> %s\n", j.Job, database)
-	fmt.Fprintf(&b, "up to %d keys a transaction; when nothing is left, a rest of %s; a lock with a TTL of %s\n\n", j.Batch, j.Interval, j.TTL)
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "KEYS\tTABLE\tCOLUMN\tTYPE\tFROM")
+	fmt.Fprintf(&b, "up to %d keys a transaction; when nothing is left, a rest of %s; a lock with a TTL of %s\n", j.Batch, j.Interval, j.TTL)
+	fmt.Fprintf(&b, "a mapping is paused when more than %s of its keys can't be written\n", percent(j.MaxParked))
 	for i := range j.Mappings {
 		m := &j.Mappings[i]
-		keys, name := m.Keys, m.Table+" ("+tableNote(m)+")"
-		row := func(c *flush.Column, from, note string) {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", keys, name, c.Name, c.Type, fmt.Sprintf(from, orName(c))+note)
-			keys, name = "", ""
+		fmt.Fprintf(&b, "\n%s%s -> table %s (%s)\n", m.Keys, sourceNote(m), m.Table, tableNote(m))
+		for _, line := range columnLines(m)[1:] {
+			b.WriteString("  " + line + "\n")
 		}
-		for k := range m.Key {
-			row(&m.Key[k], "key part {%s}", ", primary key")
-		}
-		for k := range m.Columns {
-			note := ""
-			if m.Columns[k].Required {
-				note = ", required"
-			}
-			row(&m.Columns[k], "field %s", note)
-		}
-	}
-	if err := table.Flush(); err != nil {
-		return err
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func columnLines(m *flush.Mapping) []string {
+	return tableLines(func(row func(cells ...string)) {
+		row("COLUMN", "TYPE", "FROM")
+		for k := range m.Key {
+			c := &m.Key[k]
+			row(c.Name, string(c.Type), fmt.Sprintf("key part {%s}, primary key", orName(c)))
+		}
+		for k := range m.Columns {
+			c := &m.Columns[k]
+			row(c.Name, string(c.Type), source(m, c)+rules(c))
+		}
+	})
+}
+
+func sourceNote(m *flush.Mapping) string {
+	if m.Source == "" || m.Source == flush.Hashes {
+		return ""
+	}
+	return fmt.Sprintf(" (%s)", m.Source)
 }
 
 func orName(c *flush.Column) string {
@@ -74,6 +80,46 @@ func orName(c *flush.Column) string {
 	return c.Name
 }
 
+// source says where a column's value comes from.
+func source(m *flush.Mapping, c *flush.Column) string {
+	switch m.Source {
+	case "", flush.Hashes:
+		return "field " + orName(c)
+	case flush.Strings:
+		return "the string"
+	case flush.Documents:
+		return "JSON " + orName(c)
+	}
+	return fmt.Sprintf("%s of the %s", orName(c), m.Source)
+}
+
+// rules says what is special about a column.
+func rules(c *flush.Column) string {
+	note := ""
+	if c.Required {
+		note += ", required"
+	}
+	if c.Default != nil {
+		note += fmt.Sprintf(", else %q", *c.Default)
+	}
+	if c.Nulls != nil {
+		note += fmt.Sprintf(", NULL for %q", c.Nulls)
+	}
+	switch c.Empty {
+	case flush.EmptyNull:
+		note += ", NULL if empty"
+	case flush.EmptyPark:
+		note += ", parked if empty"
+	}
+	if c.Round {
+		note += ", rounded"
+	}
+	if c.Replace {
+		note += ", what is not UTF-8 replaced"
+	}
+	return note
+}
+
 func tableNote(m *flush.Mapping) string {
 	note := "has to be there"
 	if m.Create {
@@ -81,12 +127,22 @@ func tableNote(m *flush.Mapping) string {
 	}
 	switch m.Missing {
 	case flush.Park:
-		return note + "; a missing key is parked"
+		note += "; a missing key is parked"
 	case flush.Delete:
-		return note + "; a missing key's row is deleted"
+		note += "; a missing key's row is deleted"
+	default:
+		note += "; a missing key's row is kept"
 	}
-	return note + "; a missing key's row is kept"
+	if m.Scan > 0 {
+		note += fmt.Sprintf("; scanned every %s", m.Scan)
+	}
+	if m.ScanDeletes > 0 {
+		note += fmt.Sprintf(", which deletes at most %s", percent(m.ScanDeletes))
+	}
+	return note
 }
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'g', 6, 64) + "%" }
 
 func (a *app) flushMigrateCommand() *cobra.Command {
 	var printOnly bool

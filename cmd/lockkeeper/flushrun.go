@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,16 +12,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/flush"
 )
 
-// A sink is an open database.
-type sink struct {
-	*flush.SQL
-	db *sql.DB
-}
-
-func (s *sink) close() { _ = s.db.Close() } // what was committed is on the disk
-
 func (a *app) flushRunCommand() *cobra.Command {
-	var migrate bool
+	var o runOptions
 	c := &cobra.Command{
 		Use:   "run -f FILE",
 		Short: "Flush while this process is the active one, stand by while it is not",
@@ -32,9 +22,13 @@ Start as many as you like: when the active one ends, the next one goes on at onc
 it dies, after the TTL of its lock. What it may still want to write then, the database
 refuses.
 
-SIGINT, SIGTERM or SIGHUP finishes the batch that is on its way, gives the lock to the next one
-and ends with exit code 0. While Redis or the database can't be reached it waits, and
-says so; changes are kept in Redis.`,
+SIGINT, SIGTERM or SIGHUP finishes the batch that is on its way, acknowledges it, gives
+the lock to the next one, says what is left, and ends with exit code 0. While Redis or
+the database can't be reached it waits, and says so; changes are kept in Redis.
+
+A Redis that may evict any key when its memory is full (maxmemory-policy allkeys-...) is
+refused with exit code 69: it could evict changes that are not flushed. Set noeviction
+there, or say --allow-eviction.`,
 		Example: `  lockkeeper flush run -f players.yaml
   lockkeeper flush run -f players.yaml --migrate
   lockkeeper flush run -f players.yaml --redis rediss://redis.example.com:6380/2 --log-format json`,
@@ -43,15 +37,18 @@ says so; changes are kept in Redis.`,
 			if err != nil {
 				return err
 			}
-			return a.flushRun(c.Context(), j, migrate)
+			return a.flushRun(c.Context(), j, o)
 		},
 	}
-	c.Flags().BoolVar(&migrate, "migrate", false, "make the tables first, as flush migrate does")
+	c.Flags().BoolVar(&o.migrate, "migrate", false, "make the tables first, as flush migrate does")
+	c.Flags().BoolVar(&o.allowEviction, "allow-eviction", false, "work with a Redis that may evict changes which are not flushed")
 	return c
 }
 
+type runOptions struct{ migrate, allowEviction bool }
+
 // flushRun works or stands by until ctx ends.
-func (a *app) flushRun(ctx context.Context, j *job, migrate bool) error {
+func (a *app) flushRun(ctx context.Context, j *job, o runOptions) error {
 	server, err := a.connect()
 	if err != nil {
 		return err
@@ -62,7 +59,7 @@ func (a *app) flushRun(ctx context.Context, j *job, migrate bool) error {
 		return err
 	}
 	defer s.close()
-	if migrate {
+	if o.migrate {
 		if err := s.Migrate(ctx); err != nil {
 			return fmt.Errorf("%s: %w", j.database, err)
 		}
@@ -72,24 +69,62 @@ func (a *app) flushRun(ctx context.Context, j *job, migrate bool) error {
 	if err != nil {
 		return err
 	}
-	engine, err := flush.New(conn, s, a.engineConfig(j))
+	memory := &memoryCheck{app: a, server: server, allow: o.allowEviction}
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	cfg := a.engineConfig(j)
+	cfg.Trace.Began = func(int64) {
+		if err := memory.check(ctx); err != nil { // Redis did not answer before
+			refuse(err)
+		}
+	}
+	engine, err := flush.New(conn, s, cfg)
 	if err != nil {
 		return err
 	}
+	if err := memory.check(ctx); err != nil {
+		return err
+	}
 	a.log.Info("started; stands by until it is elected", "job", j.Job, "redis", server.address, "database", j.database)
+	a.warnOfTables(ctx, j, s)
 	a.warnOfForeign(ctx, locks, j)
 	err = engine.Run(ctx, locks)
-	stopped := ctx.Err() != nil
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := locks.Close(closing); err != nil {
 		a.log.Warn("not everything has ended", "error", err)
 	}
-	if stopped {
-		a.log.Info("stopped", "job", j.Job)
+	var refused unavailableError
+	switch {
+	case errors.As(context.Cause(ctx), &refused):
+		return refused
+	case ctx.Err() != nil:
+		a.tellRest(closing, j, engine)
 		return nil
 	}
 	return server.explain(err)
+}
+
+// tellRest says what is left to flush, for who stops the last process of a job.
+func (a *app) tellRest(ctx context.Context, j *job, engine *flush.Engine) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	s, err := engine.Status(ctx)
+	if err != nil {
+		a.log.Info("stopped; Redis does not say what is left", "job", j.Job, "error", root(err))
+		return
+	}
+	a.log.Info("stopped", "job", j.Job, "dirty", s.Dirty, "oldest", s.Oldest.Round(time.Millisecond), "parked", s.Parked)
+}
+
+// warnOfTables says so when a table does not fit its mapping. The mapping is paused when
+// it comes to that; others go on.
+func (a *app) warnOfTables(ctx context.Context, j *job, s *sink) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := s.CheckTables(ctx); err != nil && ctx.Err() == nil {
+		a.log.Warn("a table does not fit its mapping", "job", j.Job, "error", err, "see", j.command("migrate"))
+	}
 }
 
 // warnOfForeign says so when the lock is held by something else, which may never give it
@@ -114,146 +149,4 @@ func (a *app) engineConfig(j *job) flush.Config {
 	cfg.Prefix = a.keyPrefix()
 	cfg.Logger = a.log
 	return cfg
-}
-
-func (a *app) flushStatusCommand() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "status -f FILE",
-		Short: "Show what waits to be flushed, and who is active",
-		Long: `Show how many keys wait to be flushed and for how long, how many are parked because
-they can't be, and which process is active. It asks Redis, and not the database.`,
-		Example: `  lockkeeper flush status -f players.yaml
-  lockkeeper flush status -f players.yaml --json | jq .dirty`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			j, err := a.loadJob(c)
-			if err != nil {
-				return err
-			}
-			s, err := a.flushStatus(c.Context(), j)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				encoder := json.NewEncoder(a.stdout)
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(s)
-			}
-			return s.print(a.stdout, time.Now())
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
-}
-
-// A jobStatus is what flush status shows; its JSON is part of the program's interface.
-type jobStatus struct {
-	Job           string     `json:"job"`
-	Dirty         int        `json:"dirty"`          // keys that wait
-	OldestSeconds float64    `json:"oldest_seconds"` // how long the first of them has
-	Parked        int        `json:"parked"`
-	Epoch         int64      `json:"epoch"`
-	Active        *jobLeader `json:"active"` // null: nobody
-}
-
-type jobLeader struct {
-	Label        string    `json:"label"`
-	Fence        string    `json:"fence"` // digits; too large for some readers of numbers
-	Since        time.Time `json:"since"`
-	LeaseSeconds float64   `json:"lease_seconds"` // until another can take over, unless renewed; negative: for ever
-}
-
-// noSink stands for the database, which status does not need.
-type noSink struct{ flush.Sink }
-
-func (a *app) flushStatus(ctx context.Context, j *job) (*jobStatus, error) {
-	server, err := a.connect()
-	if err != nil {
-		return nil, err
-	}
-	defer server.close()
-	locks, err := a.locks(server.conn, j.TTL)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = locks.Close(context.WithoutCancel(ctx)) }() // it holds nothing
-	engine, err := flush.New(server.conn, noSink{}, a.engineConfig(j))
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	lock, err := locks.Inspect(ctx, flush.LockName(j.Job))
-	if err != nil {
-		return nil, server.explain(err)
-	}
-	waiting, err := engine.Status(ctx)
-	if err != nil {
-		return nil, server.explain(err)
-	}
-	return newJobStatus(j.Job, waiting, lock), nil
-}
-
-func newJobStatus(job string, waiting flush.Status, lock lockkeeper.State) *jobStatus {
-	s := &jobStatus{
-		Job:           job,
-		Dirty:         waiting.Dirty,
-		OldestSeconds: seconds(waiting.Oldest),
-		Parked:        waiting.Parked,
-		Epoch:         waiting.Epoch,
-	}
-	if lock.Held {
-		s.Active = &jobLeader{
-			Label:        lock.Holder.Label,
-			Fence:        lock.Holder.Fence.String(),
-			Since:        lock.Holder.Since.UTC(),
-			LeaseSeconds: seconds(lock.Left),
-		}
-		if lock.Holder.Foreign {
-			s.Active.Label = lock.Holder.String()
-		}
-	}
-	return s
-}
-
-// seconds returns a time in seconds with three decimals; any negative one is -1.
-func seconds(d time.Duration) float64 {
-	if d < 0 {
-		return -1
-	}
-	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
-}
-
-// print shows it to people.
-func (s *jobStatus) print(w io.Writer, now time.Time) error {
-	dirty := count(s.Dirty, "key waits", "keys wait")
-	if s.Dirty > 0 {
-		dirty += fmt.Sprintf(", the oldest for %gs", s.OldestSeconds)
-	}
-	parked := count(s.Parked, "key can't be flushed", "keys can't be flushed")
-	active := "nobody"
-	if l := s.Active; l != nil {
-		active = l.Label
-		if !l.Since.IsZero() {
-			active += fmt.Sprintf(", for %s", now.Sub(l.Since).Round(time.Second))
-		}
-		if l.LeaseSeconds < 0 {
-			active += ", without a TTL"
-		} else {
-			active += fmt.Sprintf("; %gs left unless renewed", l.LeaseSeconds)
-		}
-	}
-	epoch := "none: nobody has worked yet"
-	if s.Epoch > 0 {
-		epoch = fmt.Sprint(s.Epoch)
-	}
-	_, err := fmt.Fprintf(w, "job     %s\ndirty   %s\nparked  %s\nepoch   %s\nactive  %s\n", s.Job, dirty, parked, epoch, active)
-	return err
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -21,6 +21,8 @@ const (
 	envLogLevel  = "LOCKKEEPER_LOG_LEVEL"
 	envLogFormat = "LOCKKEEPER_LOG_FORMAT"
 	envDatabase  = "LOCKKEEPER_DATABASE"
+
+	envDatabasePassword = "LOCKKEEPER_DATABASE_PASSWORD"
 )
 
 // An app is one run of the program: where it reads and writes, and its global flags.
@@ -63,12 +65,13 @@ Start with a file that says which keys become which rows:
   lockkeeper flush --help
 
 Environment, where a flag does not say it:
-  ` + envRedis + `           the URL of Redis
-  ` + envPassword + `  its password, if neither the URL nor a file has it
-  ` + envPrefix + `          what the keys of Lockkeeper begin with
-  ` + envLogLevel + `       debug, info, warn or error
-  ` + envLogFormat + `      text or json
-  ` + envDatabase + `        the database of a flush, instead of the file's
+  ` + envRedis + `              the URL of Redis
+  ` + envPassword + `     its password, if neither the URL nor a file has it
+  ` + envPrefix + `             what the keys of Lockkeeper begin with
+  ` + envLogLevel + `          debug, info, warn or error
+  ` + envLogFormat + `         text or json
+  ` + envDatabase + `           the database of a flush, instead of the file's
+  ` + envDatabasePassword + `  its password, instead of the URL's
 
 Exit codes:
 ` + strings.TrimSuffix(exitHelp(), "\n"),

@@ -13,9 +13,9 @@ import (
 )
 
 func TestChangedDuringThePass(t *testing.T) {
-	eachRedis(t, func(t *testing.T, rdb *redis.Client) {
+	eachPlace(t, func(t *testing.T, p place, rdb *redis.Client) {
 		for _, at := range []step{page, read, ack} { // before it
-			w := newWorld(t, rdb)
+			w := newWorldOn(t, p, rdb)
 			tap := w.tap()
 			s := w.begin(w.engine(tap, nil))
 			w.set("player:1", "name", "warm up")
@@ -46,10 +46,10 @@ func TestChangedDuringThePass(t *testing.T) {
 
 // TestDeletedDuringThePass: a delete, or a delete and a new life, between the steps.
 func TestDeletedDuringThePass(t *testing.T) {
-	eachRedis(t, func(t *testing.T, rdb *redis.Client) {
+	eachPlace(t, func(t *testing.T, p place, rdb *redis.Client) {
 		for _, at := range []step{page, read, ack} {
 			for _, reborn := range []bool{false, true} {
-				w := newWorld(t, rdb)
+				w := newWorldOn(t, p, rdb)
 				tap := w.tap()
 				s := w.begin(w.engine(tap, nil))
 				w.set("player:1", "name", "warm up")
@@ -86,9 +86,9 @@ func TestDeletedDuringThePass(t *testing.T) {
 // acknowledgement: the marks stay, and writing again does no harm.
 func TestAckLost(t *testing.T) {
 	broken := errors.New("connection reset by test")
-	eachRedis(t, func(t *testing.T, rdb *redis.Client) {
+	eachPlace(t, func(t *testing.T, p place, rdb *redis.Client) {
 		for _, arrived := range []bool{false, true} {
-			w := newWorld(t, rdb)
+			w := newWorldOn(t, p, rdb)
 			tap := w.tap()
 			e := w.engine(tap, nil)
 			s := w.begin(e)
@@ -148,9 +148,9 @@ func wantStale(t *testing.T, err error, by string) {
 
 // TestStaleSession: a worker that was superseded, at each step of its pass.
 func TestStaleSession(t *testing.T) {
-	eachRedis(t, func(t *testing.T, rdb *redis.Client) {
+	eachPlace(t, func(t *testing.T, p place, rdb *redis.Client) {
 		for _, at := range []step{page, read, ack} {
-			w := newWorld(t, rdb)
+			w := newWorldOn(t, p, rdb)
 			tap := w.tap()
 			stale := w.begin(w.engine(tap, nil))
 			w.set("player:1", "name", "warm up")
@@ -197,20 +197,21 @@ func TestStaleSession(t *testing.T) {
 // TestResurrection: a stale worker has read a row that is deleted, by the next worker,
 // before it writes.
 func TestResurrection(t *testing.T) {
-	w := newWorld(t, embeddedRedis(t))
-	w.set("player:1", "name", "Ann")
-	w.pass()
-	w.set("player:1", "name", "Amy")
-	stale := w.begin(w.engine(w.conn, func(cfg *flush.Config) {
-		cfg.Trace.Read = func(int) {
-			w.remove("player:1")
-			w.want(w.pass(), flush.Stats{Keys: 1, Deletes: 1})
-		}
-	}))
-	_, err := stale.Pass(t.Context())
-	wantStale(t, err, "is claimed with fence")
-	w.rows(allPlayers, "")
-	w.status(0, 0)
+	onDatabases(t, func(t *testing.T, w *world) {
+		w.set("player:1", "name", "Ann")
+		w.pass()
+		w.set("player:1", "name", "Amy")
+		stale := w.begin(w.engine(w.conn, func(cfg *flush.Config) {
+			cfg.Trace.Read = func(int) {
+				w.remove("player:1")
+				w.want(w.pass(), flush.Stats{Keys: 1, Deletes: 1})
+			}
+		}))
+		_, err := stale.Pass(t.Context())
+		wantStale(t, err, "is claimed with fence")
+		w.rows(allPlayers, "")
+		w.status(0, 0)
+	})
 }
 
 func TestRestoredDatabase(t *testing.T) {
@@ -249,19 +250,20 @@ func TestRestoredDatabase(t *testing.T) {
 // TestRedisLostEverything: a restart without data. The worker ends its term, and the
 // next one goes on.
 func TestRedisLostEverything(t *testing.T) {
-	w := newWorld(t, embeddedRedis(t))
-	s := w.session()
-	w.set("player:1", "name", "Ann")
-	w.passOf(s)
-	if err := w.rdb.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	w.set("player:2", "name", "Bob")
-	_, err := s.Pass(t.Context())
-	wantStale(t, err, "Redis has epoch")
-	w.pass()
-	w.rows(allPlayers, "1 Ann -;2 Bob -")
-	w.status(0, 0)
+	onDatabases(t, func(t *testing.T, w *world) {
+		s := w.session()
+		w.set("player:1", "name", "Ann")
+		w.passOf(s)
+		if err := w.rdb.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		w.set("player:2", "name", "Bob")
+		_, err := s.Pass(t.Context())
+		wantStale(t, err, "Redis has epoch")
+		w.pass()
+		w.rows(allPlayers, "1 Ann -;2 Bob -")
+		w.status(0, 0)
+	})
 }
 
 func TestEpochKeyIsForeign(t *testing.T) {
@@ -275,38 +277,40 @@ func TestEpochKeyIsForeign(t *testing.T) {
 
 // TestCancelled: a pass whose context ends leaves marks, and no half of a batch.
 func TestCancelled(t *testing.T) {
-	w := newWorld(t, embeddedRedis(t))
-	w.set("player:1", "name", "Ann")
-	w.set("player:2", "name", "Bob")
-	ctx, cancel := context.WithCancel(t.Context())
-	s := w.begin(w.engine(w.conn, func(cfg *flush.Config) {
-		cfg.Trace.Read = func(int) { cancel() }
-	}))
-	if _, err := s.Pass(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, sqlfence.ErrFenced) {
-		t.Errorf("%v; want Canceled", err)
-	}
-	w.rows(allPlayers, "")
-	w.status(2, 0)
-	w.want(w.passOf(s), flush.Stats{Keys: 2, Upserts: 2})
+	onDatabases(t, func(t *testing.T, w *world) {
+		w.set("player:1", "name", "Ann")
+		w.set("player:2", "name", "Bob")
+		ctx, cancel := context.WithCancel(t.Context())
+		s := w.begin(w.engine(w.conn, func(cfg *flush.Config) {
+			cfg.Trace.Read = func(int) { cancel() }
+		}))
+		if _, err := s.Pass(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, sqlfence.ErrFenced) {
+			t.Errorf("%v; want Canceled", err)
+		}
+		w.rows(allPlayers, "")
+		w.status(2, 0)
+		w.want(w.passOf(s), flush.Stats{Keys: 2, Upserts: 2})
+	})
 }
 
 func TestSinkCheck(t *testing.T) {
-	w := newWorld(t, embeddedRedis(t))
-	check := func() error { return errors.Join(w.sink.Check(t.Context()), w.sink.CheckTables(t.Context())) }
-	if err := check(); err != nil {
-		t.Error(err)
-	}
-	for _, tt := range []struct{ change, want string }{
-		{"ALTER TABLE player DROP COLUMN lockkeeper_version", "lockkeeper_version"},
-		{"ALTER TABLE player DROP COLUMN score", "score"},
-		{"DROP TABLE player", "player"},
-		{"DROP TABLE lockkeeper_fence", "apply the migration"},
-	} {
-		exec(t, w.db, tt.change)
-		if err := check(); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("after %s: %v; want an error with %q", tt.change, err, tt.want)
+	onDatabases(t, func(t *testing.T, w *world) {
+		check := func() error { return errors.Join(w.sink.Check(t.Context()), w.sink.CheckTables(t.Context())) }
+		if err := check(); err != nil {
+			t.Error(err)
 		}
-	}
+		for _, tt := range []struct{ change, want string }{
+			{"ALTER TABLE player DROP COLUMN lockkeeper_version", "lockkeeper_version"},
+			{"ALTER TABLE player DROP COLUMN score", "score"},
+			{"DROP TABLE player", "player"},
+			{"DROP TABLE lockkeeper_fence", "apply the migration"},
+		} {
+			exec(t, w.db, tt.change)
+			if err := check(); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("after %s: %v; want an error with %q", tt.change, err, tt.want)
+			}
+		}
+	})
 }
 
 func TestSinkMigration(t *testing.T) {
@@ -346,15 +350,16 @@ func TestExistingTable(t *testing.T) {
 func TestRowFromBefore(t *testing.T) {
 	m := players()
 	m.Create = false
-	w := newWorld(t, embeddedRedis(t), m)
-	exec(t, w.db, `CREATE TABLE player (id INTEGER PRIMARY KEY, name TEXT, score INTEGER)`)
-	exec(t, w.db, `INSERT INTO player VALUES (1, 'before', 1), (2, 'before', 2)`)
-	exec(t, w.db, `ALTER TABLE player ADD COLUMN lockkeeper_version INTEGER`)
-	w.set("player:1", "name", "after")
-	w.remove("player:2")
-	w.pass()
-	w.rows(allPlayers, "1 after -")
-	w.status(0, 0)
+	onDatabases(t, func(t *testing.T, w *world) {
+		exec(t, w.db, `CREATE TABLE player (id BIGINT PRIMARY KEY, name VARCHAR(100), score BIGINT)`)
+		exec(t, w.db, `INSERT INTO player VALUES (1, 'before', 1), (2, 'before', 2)`)
+		exec(t, w.db, `ALTER TABLE player ADD COLUMN lockkeeper_version BIGINT`)
+		w.set("player:1", "name", "after")
+		w.remove("player:2")
+		w.pass()
+		w.rows(allPlayers, "1 after -")
+		w.status(0, 0)
+	}, m)
 }
 
 // TestOneTableTwice: two mappings into one table would overwrite each other's rows, and
@@ -373,19 +378,20 @@ func TestOneTableTwice(t *testing.T) {
 // one. They are written all the same: what lets a worker write is the fence, and not the
 // version of a row.
 func TestFenceTableLost(t *testing.T) {
-	w := newWorld(t, embeddedRedis(t))
-	w.session()
-	w.session()
-	w.set("player:1", "name", "Ann")
-	w.set("player:2", "name", "Bob")
-	w.pass() // in epoch 3
-	exec(t, w.db, "DELETE FROM lockkeeper_fence")
-	w.do("DEL", w.keys().Epoch)
+	onDatabases(t, func(t *testing.T, w *world) {
+		w.session()
+		w.session()
+		w.set("player:1", "name", "Ann")
+		w.set("player:2", "name", "Bob")
+		w.pass() // in epoch 3
+		exec(t, w.db, "DELETE FROM lockkeeper_fence")
+		w.do("DEL", w.keys().Epoch)
 
-	w.set("player:1", "name", "Amy")
-	w.remove("player:2")
-	w.want(w.pass(), flush.Stats{Keys: 2, Upserts: 1, Deletes: 1})
-	w.rows(allPlayers, "1 Amy -")
+		w.set("player:1", "name", "Amy")
+		w.remove("player:2")
+		w.want(w.pass(), flush.Stats{Keys: 2, Upserts: 1, Deletes: 1})
+		w.rows(allPlayers, "1 Amy -")
+	})
 }
 
 // TestRefusedRow: a row that only the database knows to be wrong is found and parked, and
@@ -393,18 +399,19 @@ func TestFenceTableLost(t *testing.T) {
 func TestRefusedRow(t *testing.T) {
 	m := players()
 	m.Create = false
-	w := newWorld(t, embeddedRedis(t), m)
-	exec(t, w.db, `CREATE TABLE player (id INTEGER PRIMARY KEY, name TEXT, score INTEGER CHECK (score < 100), lockkeeper_version INTEGER)`)
-	w.set("player:1", "points", "1")
-	w.set("player:2", "points", "200")
-	w.set("player:3", "points", "3")
-	s := w.session()
-	w.want(w.passOf(s), flush.Stats{Keys: 3, Upserts: 2, Parked: 1})
-	w.rows(allPlayers, "1 - 1;3 - 3")
-	w.status(0, 1)
-	w.parked("player:2", "the database refuses it")
-	w.set("player:2", "points", "20")
-	w.want(w.passOf(s), flush.Stats{Keys: 1, Upserts: 1})
-	w.rows(allPlayers, "1 - 1;2 - 20;3 - 3")
-	w.status(0, 0)
+	onDatabases(t, func(t *testing.T, w *world) {
+		exec(t, w.db, `CREATE TABLE player (id BIGINT PRIMARY KEY, name VARCHAR(100), score BIGINT CHECK (score < 100), lockkeeper_version BIGINT)`)
+		w.set("player:1", "points", "1")
+		w.set("player:2", "points", "200")
+		w.set("player:3", "points", "3")
+		s := w.session()
+		w.want(w.passOf(s), flush.Stats{Keys: 3, Upserts: 2, Parked: 1})
+		w.rows(allPlayers, "1 - 1;3 - 3")
+		w.status(0, 1)
+		w.parked("player:2", "the database refuses it")
+		w.set("player:2", "points", "20")
+		w.want(w.passOf(s), flush.Stats{Keys: 1, Upserts: 1})
+		w.rows(allPlayers, "1 - 1;2 - 20;3 - 3")
+		w.status(0, 0)
+	}, m)
 }

@@ -8,16 +8,37 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper"
+	"github.com/lockkeeper/lockkeeper/cmd/lockkeeper/internal/store"
 	"github.com/lockkeeper/lockkeeper/flush"
 	"github.com/lockkeeper/lockkeeper/goredisconn"
 	"github.com/lockkeeper/lockkeeper/internal/redistest"
-	"github.com/lockkeeper/lockkeeper/sqlfence"
 )
+
+// eachWorld runs a test on all databases with a real Redis, and on SQLite with the
+// embedded one too.
+func eachWorld(t *testing.T, test func(t *testing.T, w *world), mappings ...flush.Mapping) {
+	t.Helper()
+	eachPlace(t, func(t *testing.T, p place, rdb *redis.Client) { test(t, newWorldOn(t, p, rdb, mappings...)) })
+}
+
+// eachPlace is eachWorld for tests that make several worlds, or none.
+func eachPlace(t *testing.T, test func(t *testing.T, p place, rdb *redis.Client)) {
+	t.Helper()
+	on(t, kinds, func(t *testing.T, p place) { test(t, p, realRedis(t)) })
+	t.Run("SQLite and miniredis", func(t *testing.T) { test(t, newPlace(t, "SQLite"), embeddedRedis(t)) })
+}
+
+// onDatabases is eachWorld without the embedded Redis, for what the databases do.
+func onDatabases(t *testing.T, test func(t *testing.T, w *world), mappings ...flush.Mapping) {
+	t.Helper()
+	on(t, kinds, func(t *testing.T, p place) { test(t, newWorldOn(t, p, realRedis(t), mappings...)) })
+}
 
 // eachRedis runs a test on a real server and on the embedded one.
 func eachRedis(t *testing.T, test func(t *testing.T, rdb *redis.Client)) {
@@ -65,25 +86,32 @@ func players() flush.Mapping {
 
 // A world is one job with its Redis, its database and its workers.
 type world struct {
-	t    *testing.T
-	rdb  *redis.Client
-	conn lockkeeper.Conn
-	db   *sql.DB
-	file string
-	sink *flush.SQL
-	cfg  flush.Config
+	t     *testing.T
+	rdb   *redis.Client
+	conn  lockkeeper.Conn
+	place place
+	db    *sql.DB
+	file  string // of SQLite
+	sink  *flush.SQL
+	cfg   flush.Config
 	*flush.Producer
 
 	fence *atomic.Int64 // of the last hold
 }
 
+// newWorld makes a world on SQLite.
 func newWorld(t *testing.T, rdb *redis.Client, mappings ...flush.Mapping) *world {
+	t.Helper()
+	return newWorldOn(t, newPlace(t, "SQLite"), rdb, mappings...)
+}
+
+func newWorldOn(t *testing.T, p place, rdb *redis.Client, mappings ...flush.Mapping) *world {
 	t.Helper()
 	if len(mappings) == 0 {
 		mappings = []flush.Mapping{players()}
 	}
-	w := &world{t: t, rdb: rdb, conn: goredisconn.New(rdb), file: newFile(t), fence: new(atomic.Int64)}
-	w.db = open(t, w.file)
+	w := &world{t: t, rdb: rdb, conn: goredisconn.New(rdb), place: p, file: strings.TrimPrefix(p.url, "sqlite:"), fence: new(atomic.Int64)}
+	w.db = p.open(t)
 	w.cfg = flush.Config{Job: job, Mappings: mappings}
 	w.sink = w.newSink(w.db)
 	if err := w.sink.Migrate(t.Context()); err != nil {
@@ -98,10 +126,11 @@ func newWorld(t *testing.T, rdb *redis.Client, mappings ...flush.Mapping) *world
 
 func (w *world) newSink(db *sql.DB) *flush.SQL {
 	w.t.Helper()
-	sink, err := flush.NewSQL(db, sqlfence.SQLite, w.cfg.Mappings)
+	sink, err := flush.NewSQL(db, w.place.kind, w.cfg.Mappings)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	sink.Codes(store.ErrorCode)
 	return sink
 }
 
@@ -151,6 +180,18 @@ func (w *world) passOf(s *flush.Session) flush.Stats {
 	return stats
 }
 
+// allPasses passes until one finds nothing: one that reads many bytes leaves some keys.
+func (w *world) allPasses(s *flush.Session) flush.Stats {
+	w.t.Helper()
+	var total flush.Stats
+	for {
+		stats := w.passOf(s)
+		if total.Add(stats); stats.Keys == 0 {
+			return total
+		}
+	}
+}
+
 func (w *world) set(key string, fieldsAndValues ...string) {
 	w.t.Helper()
 	if err := w.Set(w.t.Context(), key, fieldsAndValues...); err != nil {
@@ -190,36 +231,30 @@ func (w *world) rows(query, want string) {
 	}
 }
 
+// dump returns what a query finds, the same for all databases.
 func dump(t *testing.T, db *sql.DB, query string) string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", query, err)
 	}
 	defer func() { _ = rows.Close() }()
-	columns, err := rows.Columns()
+	types, err := rows.ColumnTypes()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
 	for rows.Next() {
-		values, places := make([]any, len(columns)), make([]any, len(columns))
+		values, places := make([]any, len(types)), make([]any, len(types))
 		for i := range values {
 			places[i] = &values[i]
 		}
 		if err := rows.Scan(places...); err != nil {
 			t.Fatal(err)
 		}
-		words := make([]string, len(columns))
+		words := make([]string, len(types))
 		for i, v := range values {
-			switch v := v.(type) {
-			case nil:
-				words[i] = "-"
-			case []byte:
-				words[i] = fmt.Sprintf("x%x", v)
-			default:
-				words[i] = fmt.Sprint(v)
-			}
+			words[i] = word(v, types[i].DatabaseTypeName())
 		}
 		lines = append(lines, strings.Join(words, " "))
 	}
@@ -227,6 +262,27 @@ func dump(t *testing.T, db *sql.DB, query string) string {
 		t.Fatal(err)
 	}
 	return strings.Join(lines, ";")
+}
+
+// word shows one value of a database, bytes as x and hexadecimal digits.
+func word(v any, typ string) string {
+	switch v := v.(type) {
+	case nil:
+		return "-"
+	case []byte:
+		if typ == "BYTEA" || strings.Contains(typ, "BLOB") || strings.Contains(typ, "BINARY") {
+			return fmt.Sprintf("x%x", v)
+		}
+		return string(v)
+	case bool:
+		return map[bool]string{false: "0", true: "1"}[v]
+	case time.Time:
+		if typ == "DATE" {
+			return v.Format(time.DateOnly)
+		}
+		return v.UTC().Format(time.RFC3339Nano)
+	}
+	return fmt.Sprint(v)
 }
 
 const allPlayers = "SELECT id, name, score FROM player ORDER BY id"

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -20,13 +22,15 @@ import (
 // is a larger number than any before, so that a row that goes back shows.
 type simulation struct {
 	*world
+	turn     sync.Mutex // of who throws the dice: a pass reads the next batch while it writes one
 	dice     *rand.Rand
 	sessions []*flush.Session
-	nested   int
 	value    int
+	refused  int
+
+	looking  sync.Mutex
 	seen     map[string]int // by id: the largest value that a row has had
 	wentBack int
-	refused  int
 
 	plantAck  bool                    // plant: acknowledge without comparing
 	plantSink func(*world) flush.Sink // plant: another sink
@@ -45,13 +49,13 @@ func (s *simulation) run(steps int) {
 		s.theSink = s.plantSink(s.world)
 	}
 	s.theSink = tappedSink{s.theSink, s}
-	s.begin()
+	s.beginUndisturbed()
 	for range steps {
 		switch n := s.dice.IntN(100); {
 		case n < 40:
 			s.produce()
 		case n < 45:
-			s.begin()
+			s.beginUndisturbed()
 		case n < 85:
 			s.passOne(s.sessions[len(s.sessions)-1])
 		default: // mostly somebody who is not up to date any more
@@ -81,9 +85,14 @@ func (s *simulation) begin() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.nested++ // no faults while it begins
 	s.sessions = append(s.sessions, s.world.begin(e))
-	s.nested--
+}
+
+// beginUndisturbed begins a term without faults.
+func (s *simulation) beginUndisturbed() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.begin()
 }
 
 func (s *simulation) passOne(session *flush.Session) {
@@ -98,6 +107,8 @@ func (s *simulation) passOne(session *flush.Session) {
 
 // look remembers what the rows have, and counts those that have gone back.
 func (s *simulation) look() {
+	s.looking.Lock()
+	defer s.looking.Unlock()
 	rows, err := s.db.QueryContext(s.t.Context(), "SELECT id, score FROM player")
 	if err != nil {
 		s.t.Fatal(err)
@@ -118,13 +129,7 @@ func (s *simulation) look() {
 
 // before is what happens before a step of a worker: time for the others, or a fault.
 func (s *simulation) before(now step, args []string) error {
-	var err error
-	if s.nested == 0 {
-		s.others()
-		if s.dice.IntN(25) == 0 {
-			err = errFault
-		}
-	}
+	err := s.fault(s.others)
 	if now == ack && s.plantAck {
 		for i := 2; i < len(args); i += 3 {
 			args[i+1], _ = s.do("HGET", s.keys().Versions, args[i]).(string)
@@ -133,8 +138,17 @@ func (s *simulation) before(now step, args []string) error {
 	return err
 }
 
-func (s *simulation) after(step) error {
-	if s.nested == 0 && s.dice.IntN(25) == 0 {
+func (s *simulation) after(step) error { return s.fault(func() {}) }
+
+// fault does something else first, and then perhaps fails, unless it is called while
+// something else is done.
+func (s *simulation) fault(first func()) error {
+	if !s.turn.TryLock() {
+		return nil
+	}
+	defer s.turn.Unlock()
+	first()
+	if s.dice.IntN(25) == 0 {
 		return errFault
 	}
 	return nil
@@ -142,8 +156,6 @@ func (s *simulation) after(step) error {
 
 // others lets the rest of the world go on while a worker stands between two steps.
 func (s *simulation) others() {
-	s.nested++
-	defer func() { s.nested-- }()
 	for s.dice.IntN(2) == 0 {
 		s.produce()
 	}
@@ -170,16 +182,20 @@ func (s *simulation) diverged() (n int) {
 	return n
 }
 
-// simulate runs many simulations and sums up what went wrong.
-func simulate(t *testing.T, rdb *redis.Client, runs int, plant func(*simulation)) (diverged, wentBack int) {
+// simulate runs many simulations and sums up what went wrong. With a plant it stops when
+// that has shown.
+func simulate(t *testing.T, p place, rdb *redis.Client, runs int, plant func(*simulation)) (diverged, wentBack int) {
 	t.Helper()
 	refused := 0
 	for seed := range runs {
 		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
+		w := newWorldOn(t, p, rdb)
+		exec(t, w.db, "DELETE FROM player")
+		exec(t, w.db, "DELETE FROM lockkeeper_fence")
 		s := &simulation{
-			world: newWorld(t, rdb),
+			world: w,
 			dice:  rand.New(rand.NewPCG(uint64(seed), 7)),
 			seen:  make(map[string]int),
 		}
@@ -203,8 +219,11 @@ func simulate(t *testing.T, rdb *redis.Client, runs int, plant func(*simulation)
 		if err := s.db.Close(); err != nil {
 			t.Fatal(err)
 		}
+		if s.plantAck && diverged > 0 || s.plantSink != nil && wentBack > 0 {
+			break
+		}
 	}
-	t.Logf("of %d runs %d diverged, in %d a row went back; %d passes were refused", runs, diverged, wentBack, refused)
+	t.Logf("of at most %d runs %d diverged, in %d a row went back; %d passes were refused", runs, diverged, wentBack, refused)
 	if refused == 0 {
 		t.Error("no stale worker was refused: the test has tested nothing")
 	}
@@ -212,24 +231,29 @@ func simulate(t *testing.T, rdb *redis.Client, runs int, plant func(*simulation)
 }
 
 func TestSimulation(t *testing.T) {
-	runs := 40
+	runs := 25
 	if testing.Short() {
 		runs = 15
 	}
-	t.Run("redis", func(t *testing.T) { simulate(t, realRedis(t), runs, nil) })
-	t.Run("miniredis", func(t *testing.T) { simulate(t, embeddedRedis(t), runs/4, nil) }) // slower
+	eachPlace(t, func(t *testing.T, p place, rdb *redis.Client) {
+		n := runs
+		if !strings.HasSuffix(t.Name(), "/SQLite") { // the others are slower
+			n = max(10, n/4)
+		}
+		simulate(t, p, rdb, n, nil)
+	})
 }
 
 // TestSimulationSeesPlants takes a protection away, one at a time.
 func TestSimulationSeesPlants(t *testing.T) {
 	t.Run("acknowledge without comparing", func(t *testing.T) {
-		diverged, _ := simulate(t, realRedis(t), 25, func(s *simulation) { s.plantAck = true })
+		diverged, _ := simulate(t, newPlace(t, "SQLite"), realRedis(t), 100, func(s *simulation) { s.plantAck = true })
 		if diverged == 0 {
 			t.Error("nothing diverged")
 		}
 	})
 	t.Run("write without a fence", func(t *testing.T) {
-		_, wentBack := simulate(t, realRedis(t), 25, func(s *simulation) {
+		_, wentBack := simulate(t, newPlace(t, "SQLite"), realRedis(t), 100, func(s *simulation) {
 			s.plantSink = func(w *world) flush.Sink { return &unfenced{Sink: w.sink} }
 		})
 		if wentBack == 0 {
@@ -269,12 +293,15 @@ func (t tappedTerm) Write(ctx context.Context, number int64, rows []flush.Row) e
 // unfenced is a sink in which every worker writes as if it were the latest.
 type unfenced struct {
 	flush.Sink
+	mu     sync.Mutex
 	latest flush.Term
 	number int64
 }
 
 func (u *unfenced) Claim(ctx context.Context, job string, h sqlfence.Holder) (flush.Term, error) {
 	term, err := u.Sink.Claim(ctx, job, h)
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.latest = term
 	return unfencedTerm{term, u}, err
 }
@@ -285,6 +312,9 @@ type unfencedTerm struct {
 }
 
 func (t unfencedTerm) Write(ctx context.Context, _ int64, rows []flush.Row) error {
+	t.sink.mu.Lock()
 	t.sink.number++
-	return t.sink.latest.Write(ctx, t.sink.number, rows)
+	number, latest := t.sink.number, t.sink.latest
+	t.sink.mu.Unlock()
+	return latest.Write(ctx, number, rows)
 }

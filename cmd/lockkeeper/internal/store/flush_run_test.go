@@ -119,39 +119,40 @@ func (w *world) eventually(query, want string) {
 	redistest.Until(w.t, query+" = "+want, func() bool { return dump(w.t, w.db, query) == want })
 }
 
-const sumOfScores = "SELECT count(*), total(score) FROM player"
+const sumOfScores = "SELECT count(*), coalesce(sum(score), 0) FROM player"
 
 func TestRunActiveAndStandby(t *testing.T) {
-	w := newWorld(t, realRedis(t))
-	a := w.runWorker("a", w.sink, nil)
-	redistest.Until(t, "a is active", func() bool { return a.began.Load() > 0 })
-	b := w.runWorker("b", w.newSink(open(t, w.file)), nil)
-	for i := range 50 {
-		w.set(fmt.Sprintf("player:%d", i), "points", "1")
-	}
-	w.eventually(sumOfScores, "50 50")
-	if h := w.holder(b.locks); h != "a" || b.terms.Load() != 0 {
-		t.Errorf("%q holds the lock, b had %d terms", h, b.terms.Load())
-	}
+	onDatabases(t, func(t *testing.T, w *world) {
+		a := w.runWorker("a", w.sink, nil)
+		redistest.Until(t, "a is active", func() bool { return a.began.Load() > 0 })
+		b := w.runWorker("b", w.newSink(w.place.open(t)), nil)
+		for i := range 50 {
+			w.set(fmt.Sprintf("player:%d", i), "points", "1")
+		}
+		w.eventually(sumOfScores, "50 50")
+		if h := w.holder(b.locks); h != "a" || b.terms.Load() != 0 {
+			t.Errorf("%q holds the lock, b had %d terms", h, b.terms.Load())
+		}
 
-	a.stop()
-	stopped := time.Now()
-	redistest.Until(t, "b is active", func() bool { return b.began.Load() > 0 })
-	if d := time.Since(stopped); d > workerTTL-time.Second {
-		t.Errorf("b took over %s after a had stopped, not much before its TTL", d)
-	}
-	if a.began.Load() != 1 || b.began.Load() != 2 {
-		t.Errorf("epochs %d and %d", a.began.Load(), b.began.Load())
-	}
-	for i := range 60 {
-		w.set(fmt.Sprintf("player:%d", i), "points", "2")
-	}
-	w.eventually(sumOfScores, "60 120")
-	b.stop()
-	w.status(0, 0) // acknowledged as well
-	if h := w.holder(b.locks); h != "" {
-		t.Errorf("%q still holds the lock", h)
-	}
+		a.stop()
+		stopped := time.Now()
+		redistest.Until(t, "b is active", func() bool { return b.began.Load() > 0 })
+		if d := time.Since(stopped); d > workerTTL-time.Second {
+			t.Errorf("b took over %s after a had stopped, not much before its TTL", d)
+		}
+		if a.began.Load() != 1 || b.began.Load() != 2 {
+			t.Errorf("epochs %d and %d", a.began.Load(), b.began.Load())
+		}
+		for i := range 60 {
+			w.set(fmt.Sprintf("player:%d", i), "points", "2")
+		}
+		w.eventually(sumOfScores, "60 120")
+		b.stop()
+		w.status(0, 0) // acknowledged as well
+		if h := w.holder(b.locks); h != "" {
+			t.Errorf("%q still holds the lock", h)
+		}
+	})
 }
 
 // TestRunFinishesTheBatch: a stop between reading and writing.
@@ -172,30 +173,32 @@ func TestRunFinishesTheBatch(t *testing.T) {
 }
 
 func TestRunDatabaseNotReady(t *testing.T) {
-	w := newWorld(t, realRedis(t))
-	w.set("player:1", "points", "1")
-	exec(t, w.db, "ALTER TABLE lockkeeper_fence RENAME TO away")
-	blind := w.runWorker("blind", w.sink, nil)
-	<-after(300)
-	if h := w.holder(blind.locks); h != "" || blind.terms.Load() != 0 {
-		t.Errorf("%q holds the lock without a database", h)
-	}
-	exec(t, w.db, "ALTER TABLE away RENAME TO lockkeeper_fence")
-	redistest.Until(t, "it stands for election", func() bool { return blind.terms.Load() > 0 })
-	w.eventually(allPlayers, "1 - 1")
+	onDatabases(t, func(t *testing.T, w *world) {
+		w.set("player:1", "points", "1")
+		exec(t, w.db, "ALTER TABLE lockkeeper_fence RENAME TO away")
+		blind := w.runWorker("blind", w.sink, nil)
+		<-after(300)
+		if h := w.holder(blind.locks); h != "" || blind.terms.Load() != 0 {
+			t.Errorf("%q holds the lock without a database", h)
+		}
+		exec(t, w.db, "ALTER TABLE away RENAME TO lockkeeper_fence")
+		redistest.Until(t, "it stands for election", func() bool { return blind.terms.Load() > 0 })
+		w.eventually(allPlayers, "1 - 1")
+	})
 }
 
 // TestRunDatabaseBreaks: a schema that changes during a term loses nothing.
 func TestRunDatabaseBreaks(t *testing.T) {
-	w := newWorld(t, realRedis(t))
-	a := w.runWorker("a", w.sink, nil)
-	redistest.Until(t, "a is active", func() bool { return a.began.Load() > 0 })
-	exec(t, w.db, "ALTER TABLE player RENAME TO away")
-	w.set("player:1", "points", "1")
-	<-after(300)
-	w.status(1, 0)
-	exec(t, w.db, "ALTER TABLE away RENAME TO player")
-	w.eventually(allPlayers, "1 - 1")
+	onDatabases(t, func(t *testing.T, w *world) {
+		a := w.runWorker("a", w.sink, nil)
+		redistest.Until(t, "a is active", func() bool { return a.began.Load() > 0 })
+		exec(t, w.db, "ALTER TABLE player RENAME TO away")
+		w.set("player:1", "points", "1")
+		<-after(300)
+		w.status(1, 0)
+		exec(t, w.db, "ALTER TABLE away RENAME TO player")
+		w.eventually(allPlayers, "1 - 1")
+	})
 }
 
 // TestRunClaimFails: a worker that can't claim says so, and gives the others a chance.
@@ -243,28 +246,29 @@ func until(t *testing.T, f func() error) {
 // TestRunBroken: an operator breaks the lock of a worker that is between reading and
 // writing; another takes over and writes first.
 func TestRunBroken(t *testing.T) {
-	w := newWorld(t, realRedis(t))
-	w.set("player:1", "points", "1")
-	a, reading, goOn := w.runHeldUp("a")
-	<-reading
-	b := w.runWorker("b", w.newSink(open(t, w.file)), nil)
-	until(t, func() error {
-		s, err := b.locks.Inspect(t.Context(), flush.LockName(job))
-		if err != nil {
-			return err
+	onDatabases(t, func(t *testing.T, w *world) {
+		w.set("player:1", "points", "1")
+		a, reading, goOn := w.runHeldUp("a")
+		<-reading
+		b := w.runWorker("b", w.newSink(w.place.open(t)), nil)
+		until(t, func() error {
+			s, err := b.locks.Inspect(t.Context(), flush.LockName(job))
+			if err != nil {
+				return err
+			}
+			return b.locks.Break(t.Context(), flush.LockName(job), s.Holder.Fence)
+		})
+		w.set("player:1", "points", "2")
+		w.eventually(allPlayers, "1 - 2")
+		goOn()
+		<-after(200)
+		w.rows(allPlayers, "1 - 2")
+		if a.terms.Load() != 1 || b.began.Load() != 2 {
+			t.Errorf("a had %d terms, b's epoch is %d", a.terms.Load(), b.began.Load())
 		}
-		return b.locks.Break(t.Context(), flush.LockName(job), s.Holder.Fence)
+		b.stop()
+		redistest.Until(t, "a is active again", func() bool { return a.terms.Load() == 2 })
 	})
-	w.set("player:1", "points", "2")
-	w.eventually(allPlayers, "1 - 2")
-	goOn()
-	<-after(200)
-	w.rows(allPlayers, "1 - 2")
-	if a.terms.Load() != 1 || b.began.Load() != 2 {
-		t.Errorf("a had %d terms, b's epoch is %d", a.terms.Load(), b.began.Load())
-	}
-	b.stop()
-	redistest.Until(t, "a is active again", func() bool { return a.terms.Load() == 2 })
 }
 
 func TestRunRefused(t *testing.T) {

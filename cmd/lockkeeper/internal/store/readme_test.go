@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -43,6 +44,20 @@ func changePlayers(ctx context.Context, conn lockkeeper.Conn) error {
 	return players.Delete(ctx, "player:8")
 }
 
+func changeMorePlayers(ctx context.Context, conn lockkeeper.Conn) error {
+	players, err := flush.NewProducer(conn, "", "players")
+	if err != nil {
+		return err
+	}
+	if err := players.Set(ctx, "player:7", "name", "Ann", "points", "12"); err != nil {
+		return err
+	}
+	if _, err := players.Do(ctx, "player:7", "HINCRBY", "points", "10"); err != nil {
+		return err
+	}
+	return players.Delete(ctx, "player:8")
+}
+
 func countUnderClaim(ctx context.Context, db *sql.DB, locks *lockkeeper.Client) error {
 	fences, err := sqlfence.New(db, sqlfence.SQLite)
 	if err != nil {
@@ -74,8 +89,11 @@ func TestReadme(t *testing.T) {
 
 	conn := redistest.NewConn(server.Addr())
 	t.Cleanup(conn.Close)
-	if err := changePlayers(ctx, conn); err != nil {
+	if err := errors.Join(changePlayers(ctx, conn), changeMorePlayers(ctx, conn)); err != nil {
 		t.Fatal(err)
+	}
+	if points := server.Do(t, "HGET", "player:7", "points"); points != "22" {
+		t.Errorf("player:7 has %v points, want 22", points)
 	}
 	if n := server.Do(t, "ZCARD", flush.KeysOf("", "players").Dirty); n != int64(2) {
 		t.Errorf("%v keys are marked, want 2", n)

@@ -193,3 +193,49 @@ func TestStoppedWorkerWithoutLimits(t *testing.T) {
 		}
 	})
 }
+
+// TestClaimOutlastsLockTimeouts: a claim whose wait for the row's lock has ended with an
+// error is made again, while its context lasts.
+func TestClaimOutlastsLockTimeouts(t *testing.T) {
+	on(t, []string{"PostgreSQL", "MariaDB"}, func(t *testing.T, p place) {
+		db, s := p.ledger(t)
+		claim(t, s, newHold(1))
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }() // it has ended in the good case
+		if _, err := tx.ExecContext(t.Context(), "UPDATE lockkeeper_fence SET epoch = epoch"); err != nil {
+			t.Fatal(err)
+		}
+		d, err := store.Parse(p.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		impatient, kind, err := d.WithLimits(time.Minute, time.Second).Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = impatient.Close() }()
+		waiting, err := sqlfence.New(impatient, kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claimed := make(chan error, 1)
+		go func() {
+			_, err := waiting.Claim(context.Background(), "r", newHold(2))
+			claimed <- err
+		}()
+		select {
+		case err := <-claimed:
+			t.Fatalf("claimed under another's lock: %v", err)
+		case <-after(1500): // more than one lock timeout
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-claimed; err != nil {
+			t.Error(err)
+		}
+	})
+}
