@@ -9,7 +9,7 @@ import (
 
 // putAside moves the marks that can't be flushed now. Marks of a mapping that was paused
 // in the middle of a batch are put aside too, instead of parked.
-func (s *Session) putAside(ctx context.Context, w *writing) error {
+func (s *Session) putAside(ctx context.Context, w *writing, stats *Stats) error {
 	e := s.engine
 	parks := w.parks[:0]
 	for _, p := range w.parks {
@@ -21,6 +21,7 @@ func (s *Session) putAside(ctx context.Context, w *writing) error {
 	}
 	w.parks = parks
 	for where, marks := range w.holds {
+		stats.Held += len(marks)
 		args := make([]string, 0, 1+2*len(marks))
 		args = append(args, formatInt(s.term.Epoch()))
 		for _, m := range marks {

@@ -14,8 +14,9 @@ import (
 // ErrPaused says that an operator has paused the job.
 var ErrPaused = errors.New("flush: the job is paused")
 
-// errSteppedDown ends a term that an operator wants to end.
-var errSteppedDown = errors.New("flush: asked to step down")
+// ErrSteppedDown says that the term was asked to end, by StepDown, or because another
+// process can reach the database and this one can't.
+var ErrSteppedDown = errors.New("flush: asked to step down")
 
 // control is what operators ask for, and which mappings are paused: the fields of the
 // hash Keys.Control.
@@ -56,7 +57,7 @@ func parseControl(reply any) control {
 // stops returns why a term with this epoch must not go on, or nil.
 func (c control) stops(epoch int64) error {
 	if c[fieldStepDown] == formatInt(epoch) {
-		return errSteppedDown
+		return ErrSteppedDown
 	}
 	if c[fieldPause] != "" {
 		return ErrPaused

@@ -62,6 +62,7 @@ type Stats struct {
 	Upserts int `json:"upserts"` // rows that were set
 	Deletes int `json:"deletes"` // rows that were deleted
 	Parked  int `json:"parked"`  // keys that can't be flushed
+	Held    int `json:"held"`    // keys that were put aside
 	Missing int `json:"missing"` // keys that had gone, and whose rows were kept
 	Changed int `json:"changed"` // keys that changed again meanwhile, and stay marked
 }
@@ -72,6 +73,7 @@ func (s *Stats) Add(o Stats) {
 	s.Upserts += o.Upserts
 	s.Deletes += o.Deletes
 	s.Parked += o.Parked
+	s.Held += o.Held
 	s.Missing += o.Missing
 	s.Changed += o.Changed
 }
@@ -146,16 +148,22 @@ func (c Config) withDefaults() Config {
 }
 
 // checkTables refuses two mappings into one table: a row of both would be the one's or
-// the other's by chance.
+// the other's by chance. And it refuses a mapping that would never have a key.
 func checkTables(mappings []Mapping) error {
 	var errs []error
 	used := make(map[string]string)
-	for _, m := range mappings {
+	for i := range mappings {
+		m := &mappings[i]
 		table := strings.ToLower(m.Table)
 		if other, taken := used[table]; taken {
 			errs = append(errs, fmt.Errorf("flush: mapping of %q: the table %s is already that of %q", m.Keys, m.Table, other))
 		}
 		used[table] = m.Keys
+		for i := range mappings[:i] {
+			if mappings[i].Covers(m) {
+				errs = append(errs, fmt.Errorf("flush: mapping of %q: no key is left for it: %q before it takes them all", m.Keys, mappings[i].Keys))
+			}
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -20,7 +20,8 @@ func (e *Engine) load(ctx context.Context, before *batch) (*batch, error) {
 	if err := e.collect(ctx, b); err != nil {
 		return nil, err
 	}
-	b.full = full || b.later > 0
+	// Marks can have moved up meanwhile: what is read ahead is never known to be the end.
+	b.full = full || b.later > 0 || before != nil
 	return b, nil
 }
 

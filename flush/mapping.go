@@ -150,6 +150,18 @@ func (m *Mapping) Check() error {
 	return nil
 }
 
+// Covers reports whether every key that fits other fits m as well, so that other, after
+// m in the list, would never have one. It sees what is plain to see: the same pattern
+// with other names of parts, or with {id*} for {id}.
+func (m *Mapping) Covers(other *Mapping) bool {
+	a, err := parsePattern(m.Keys)
+	if err != nil {
+		return false
+	}
+	b, err := parsePattern(other.Keys)
+	return err == nil && a.covers(b)
+}
+
 func (m *Mapping) checkNumbers() []error {
 	var errs []error
 	if m.Limit < 0 || m.Limit > mostLimit {

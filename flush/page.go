@@ -25,8 +25,13 @@ func (e *Engine) aside() []string {
 // page reads the marks of the keys that have been dirty for longest, but for so many at
 // the head.
 func (e *Engine) page(ctx context.Context, skip int) (*page, error) {
+	return e.pageOf(ctx, e.keys.Dirty, skip)
+}
+
+// pageOf is page for any sorted set of marks.
+func (e *Engine) pageOf(ctx context.Context, marks string, skip int) (*page, error) {
 	k := e.keys
-	keys := append([]string{k.Dirty, k.Versions, k.Changed, k.Deleted, k.Parked, k.Control}, e.aside()...)
+	keys := append([]string{marks, k.Versions, k.Changed, k.Deleted, k.Parked, k.Control}, e.aside()...)
 	reply, err := e.eval(ctx, pageScript, keys, formatInt(int64(skip)), formatInt(int64(e.cfg.Batch)))
 	if err != nil {
 		return nil, err

@@ -34,6 +34,15 @@ type parked struct {
 	Parked
 }
 
+// show says which key, and why.
+func (p *parked) show() string {
+	column := ""
+	if p.Column != "" {
+		column = " (column " + p.Column + ")"
+	}
+	return fmt.Sprintf("%q%s: %s", p.field(), column, p.Reason)
+}
+
 // field is the name under which it is kept.
 func (p *parked) field() string {
 	if p.Entry != "" {

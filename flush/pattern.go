@@ -2,6 +2,7 @@ package flush
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -73,6 +74,20 @@ func (p *pattern) match(key string) ([]string, bool) {
 		rest = rest[end+len(literal):]
 	}
 	return parts, true
+}
+
+// covers reports whether every key that fits other fits p as well, as far as that is
+// plain to see.
+func (p *pattern) covers(other *pattern) bool {
+	if !slices.Equal(p.literals, other.literals) {
+		return false
+	}
+	for i := range p.colons {
+		if other.colons[i] && !p.colons[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // key returns the key that has these parts.

@@ -33,7 +33,7 @@ type TablePlan struct {
 	Delete  int      `json:"delete"`  // keys whose rows would be deleted
 	Missing int      `json:"missing"` // keys that are not there, and whose rows would be kept
 	Park    int      `json:"park"`    // keys whose value can't be a row
-	Held    int      `json:"held"`    // keys that would be put aside, since the mapping is paused
+	Held    int      `json:"held"`    // of all these, keys that are put aside, because the mapping is paused
 	Changes []Change `json:"changes,omitempty"`
 
 	SQL     string `json:"sql"`               // what would be run
@@ -96,20 +96,32 @@ func (s *SQL) describe(ctx context.Context, r *route, t *TablePlan) {
 }
 
 func (p *planner) run(ctx context.Context) error {
-	total := 0
+	status, err := p.Status(ctx)
+	if err != nil {
+		return err
+	}
+	p.plan.Pauses = status.Pauses
+	for i, set := range append([]string{p.keys.Dirty}, p.aside()...) {
+		var held *TablePlan
+		if i > 1 {
+			held = p.tables[p.routes[i-2]]
+		}
+		if err := p.set(ctx, set, held, status.Dirty); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set plans the marks of one sorted set; held is the table of those that are put aside
+// because their mapping is paused.
+func (p *planner) set(ctx context.Context, set string, held *TablePlan, total int) error {
 	for skip := 0; ; {
-		page, err := p.page(ctx, skip)
+		page, err := p.pageOf(ctx, set, skip)
 		if err != nil {
 			return err
 		}
-		if skip == 0 {
-			p.plan.Pauses = page.control.pauses()
-			s, err := p.Status(ctx)
-			if err != nil {
-				return err
-			}
-			total = s.Dirty
-		}
+		page.control = nil // what a pause holds back is what one wants to know
 		if p.o.Keys > 0 {
 			page.marks = page.marks[:min(len(page.marks), p.o.Keys-p.plan.Keys)]
 		}
@@ -117,6 +129,9 @@ func (p *planner) run(ctx context.Context) error {
 			return nil
 		}
 		skip += len(page.marks)
+		if held != nil {
+			held.Held += len(page.marks)
+		}
 		if err := p.look(ctx, page); err != nil {
 			return err
 		}
@@ -163,9 +178,6 @@ func (p *planner) countOthers(b *batch) {
 		if r, _ := p.route(m.key); r != nil {
 			p.tables[r].Missing++
 		}
-	}
-	for _, r := range p.routes {
-		p.tables[r].Held += len(b.holds[p.keys.Held(r.Table)])
 	}
 }
 

@@ -62,7 +62,7 @@ func (e *Engine) Run(ctx context.Context, locks *lockkeeper.Client, opts ...lock
 			return err
 		}
 		pause := backoff(failures)
-		if isRefusal(err) || errors.Is(err, errSteppedDown) {
+		if isRefusal(err) || errors.Is(err, ErrSteppedDown) {
 			pause = refusedRest
 		}
 		if err := rest(ctx, pause); err != nil {
@@ -148,7 +148,7 @@ func (s *Session) run(ctx, work context.Context) error {
 			if err == nil && s.again {
 				pause = 0
 			}
-		case errors.Is(err, sqlfence.ErrFenced), errors.Is(err, errSteppedDown), isRefusal(err):
+		case errors.Is(err, sqlfence.ErrFenced), errors.Is(err, ErrSteppedDown), isRefusal(err):
 			return err
 		case work.Err() != nil:
 			return context.Cause(work)
@@ -160,7 +160,7 @@ func (s *Session) run(ctx, work context.Context) error {
 			failures++
 			e.cfg.Logger.Warn("batch not flushed; trying again", "job", e.cfg.Job, "pause", pause, "error", err)
 			if time.Since(troubled) > giveWay && e.self.standbyIsReady() {
-				return errSteppedDown
+				return ErrSteppedDown
 			}
 		}
 		if ctx.Err() != nil {

@@ -85,8 +85,9 @@ func (e *Engine) install(ctx context.Context, epoch int64) (int64, error) {
 }
 
 // Pass flushes until no key is dirty, and says what it did. It returns at the first
-// error; an error that matches sqlfence.ErrFenced ends the session, and ErrPaused says
-// that an operator has paused the job. What was not flushed stays marked.
+// error. Errors that match sqlfence.ErrFenced or ErrSteppedDown end the session: the
+// caller gives the lease up. ErrPaused says that an operator has paused the job. What was
+// not flushed stays marked.
 func (s *Session) Pass(ctx context.Context) (Stats, error) { return s.pass(ctx, ctx) }
 
 // pass ends early, between two batches, when ctx does. While one batch is written, the

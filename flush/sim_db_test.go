@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type simDB struct {
 	locked *request
 	rows   map[string]simRow // by key; of a stream by key and entry
 	broken map[string]bool   // tables that take nothing
+	takes  bool              // also what it refuses at other times
 }
 
 // A simRow is the row, or the rows, of a key.
@@ -132,6 +134,9 @@ func (t *simTerm) Write(_ context.Context, number int64, rows []Row) error {
 			changes[i].state = w.marks[rows[i].mark.key+" "+rows[i].mark.version]
 		}
 	}
+	inOrder := slices.IsSortedFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.route.rank, b.route.rank), cmp.Compare(a.Key[0].(int64), b.Key[0].(int64)))
+	})
 	r := &request{slot: t.slot, what: "write", args: namesOf(rows)}
 	r.undo = func() {
 		if db.locked == r {
@@ -142,6 +147,9 @@ func (t *simTerm) Write(_ context.Context, number int64, rows []Row) error {
 	fencedBefore := !t.stands()
 	r.steps = []func() bool{
 		func() bool {
+			if !inOrder {
+				w.fail("the rows of %s are in no order: %v", t.slot.name, r.args)
+			}
 			_, r.err = db.apply(t.epoch<<epochShift|number, changes)
 			w.note(t.slot.name, "write, first step", fmt.Sprint(r.args, " error ", r.err))
 			if r.err != nil {
@@ -213,10 +221,10 @@ func (t *simTerm) commit(number int64, changes []change) {
 	if !t.stands() && w.flaw != noFence && w.flaw != fenceBefore {
 		w.fail("%s has written after a newer claim", t.slot.name)
 	}
-	broken := w.db.broken
-	w.db.broken = nil // who wants to change a table has to wait for the transaction
+	broken, takes := w.db.broken, w.db.takes
+	w.db.broken, w.db.takes = nil, true // who wants to change a table has to wait for the transaction
 	rows, err := w.db.apply(t.epoch<<epochShift|number, changes)
-	w.db.broken = broken
+	w.db.broken, w.db.takes = broken, takes
 	if err != nil {
 		return // with some of the planted mistakes only: another one has written meanwhile
 	}
@@ -234,14 +242,14 @@ func (db *simDB) apply(version int64, changes []change) (map[string]simRow, erro
 		if db.broken[row.Mapping.Table] {
 			return nil, &TableError{row.Mapping.Table, &refusal{BadSchema, "no such column"}}
 		}
-		if err := applyRow(rows, row, version); err != nil {
+		if err := db.applyRow(rows, row, version); err != nil {
 			return nil, &TableError{row.Mapping.Table, err}
 		}
 	}
 	return rows, nil
 }
 
-func applyRow(rows map[string]simRow, row *Row, version int64) error {
+func (db *simDB) applyRow(rows map[string]simRow, row *Row, version int64) error {
 	key := row.mark.key
 	switch {
 	case row.Delete:
@@ -255,14 +263,14 @@ func applyRow(rows map[string]simRow, row *Row, version int64) error {
 	case row.entry != "":
 		key += "|" + row.entry
 	case row.Values == nil:
-		return applyKids(rows, row, version)
+		return db.applyKids(rows, row, version)
 	}
 	values := row.Values
 	if row.entry != "" {
 		values = row.Children[0][1:]
 	}
 	next := simRow{text: fmt.Sprint(values)}
-	if slices.Contains(values, any(int64(refusedValue))) {
+	if slices.Contains(values, any(int64(refusedValue))) && !db.takes {
 		return &refusal{BadRow, "a check refuses it"}
 	}
 	if parent := values[len(values)-1]; parent != nil && hasParent(row.Mapping.Table) {
@@ -276,11 +284,11 @@ func applyRow(rows map[string]simRow, row *Row, version int64) error {
 }
 
 // applyKids replaces the rows of a set: those that do not get the version go.
-func applyKids(rows map[string]simRow, row *Row, version int64) error {
+func (db *simDB) applyKids(rows map[string]simRow, row *Row, version int64) error {
 	kids := make(map[string]int64)
 	maps.Copy(kids, rows[row.mark.key].kids)
 	for _, child := range row.Children {
-		if child[0] == any(int64(refusedValue)) {
+		if child[0] == any(int64(refusedValue)) && !db.takes {
 			return &refusal{BadRow, "a check refuses it"}
 		}
 		kids[fmt.Sprint(child[0])] = version

@@ -122,7 +122,7 @@ func (w *world) act() {
 	switch n := w.rng.IntN(100); {
 	case n < 22:
 		w.produce(w.truths[w.rng.IntN(len(w.truths))])
-	case n < 25:
+	case n < 26:
 		w.elsewhere()
 	case n < 27:
 		w.electAnother()
@@ -225,8 +225,12 @@ func (w *world) elsewhere() {
 		}
 		clear(w.redis.loaded)
 	case 1, 2:
-		w.db.broken[table] = !w.db.broken[table]
-		w.note("-", "broken tables", fmt.Sprint(w.db.broken))
+		if w.rng.IntN(3) == 0 {
+			w.db.takes = !w.db.takes
+		} else {
+			w.db.broken[table] = !w.db.broken[table]
+		}
+		w.note("-", "broken tables", fmt.Sprint(w.db.broken, " refuses ", !w.db.takes))
 	case 3:
 		if w.db.locked == nil && w.rng.IntN(3) == 0 {
 			w.db.epoch = max(0, w.db.epoch-2)
@@ -269,10 +273,13 @@ func (w *world) operate(table string) {
 			_ = e.StepDown(ctx, status.Epoch)
 		},
 	}
-	n := w.rng.IntN(len(ops) + 1)
-	if n == len(ops) {
+	n := w.rng.IntN(len(ops) + 7)
+	switch {
+	case n == len(ops):
 		w.drop()
 		return
+	case n > len(ops): // what takes two things in a row to do harm
+		n %= 2
 	}
 	w.start(w.operator, func(ctx, _ context.Context) error {
 		ops[n](ctx, w.operator.engine)
@@ -337,9 +344,9 @@ func (w *world) produce(t *truth) {
 	case t.mapping.Source == Sets:
 		w.write(t, "SADD", n)
 	case w.rng.IntN(2) == 0:
-		w.write(t, "XADD", fmt.Sprintf("%d-0", w.counter), "n", n)
+		w.write(t, "XADD", w.nextID(), "n", n)
 	default:
-		w.write(t, "XADD", fmt.Sprintf("%d-0", w.counter), "n", n, "parent", parent)
+		w.write(t, "XADD", w.nextID(), "n", n, "parent", parent)
 	}
 }
 
@@ -350,6 +357,9 @@ func (w *world) anyMember(o *object) string {
 	members := slices.Sorted(maps.Keys(o.set))
 	return members[w.rng.IntN(len(members))]
 }
+
+// nextID returns the ID of an entry; three in a row have one time.
+func (w *world) nextID() string { return fmt.Sprintf("%d-%d", w.counter/3, w.counter%3) }
 
 // expire takes a key away without a word.
 func (w *world) expire(t *truth) {
@@ -404,6 +414,8 @@ func (w *world) drain() {
 		switch {
 		case w.failure != "":
 			return
+		case w.early != "":
+			w.fail("%s", w.early)
 		case len(w.late) > 0 && w.rng.IntN(3) == 0:
 			w.runLate()
 		case len(ready) > 0:

@@ -60,6 +60,7 @@ type state struct {
 	absent   bool
 	recorded bool   // absent: somebody has deleted it, and said so
 	idle     bool   // absent: a write has changed nothing
+	scanned  bool   // absent: a scan has seen it before
 	text     string // of its row
 	bad      bool   // its value can't be converted
 	refused  bool   // the database does not take it
@@ -87,6 +88,7 @@ func (w *world) newState(key string, recorded bool) {
 		before := t.states[len(t.states)-1]
 		s.recorded = recorded || before.recorded
 		s.idle = before.absent && !recorded
+		_, s.scanned = w.redis.hget(w.keys.Digests(t.mapping.Table), key)
 		for _, e := range t.entries {
 			e.gone = true
 		}
@@ -171,6 +173,8 @@ func (w *world) checkRow(c *change) {
 	w.done[key+" "+c.row.mark.version] = true
 	s := &t.states[c.state]
 	switch {
+	case c.row.Delete && !c.row.mark.isDelete() && t.mapping.Missing != Delete:
+		w.fail("%s is deleted, and nobody said so", key)
 	case c.row.Delete != s.absent:
 		w.fail("%s: delete is %v, and state %d is %+v", key, c.row.Delete, c.state, *s)
 	case !c.row.Delete && w.db.rows[key].text != s.text:
@@ -349,7 +353,7 @@ func (w *world) checkKey(t *truth) {
 	}
 	switch {
 	case s.absent && t.unmarked:
-		if there {
+		if there && s.scanned {
 			w.fail("DIVERGED: %s is gone, which a scan has to find, and its row is there", t.key)
 		}
 	case s.absent && !s.recorded:
@@ -361,7 +365,8 @@ func (w *world) checkKey(t *truth) {
 	case s.absent && w.isParked(t.key) && t.mapping.Table != "parent":
 		w.fail("%s was deleted, and is parked", t.key)
 	case s.absent:
-	case s.bad || s.refused || refers && !parentThere:
+	case put && s.refused: // the database may take it by now
+	case s.bad || s.refused && !there || refers && !parentThere:
 		if !put {
 			w.fail("LOST: %s can't be written, and is not parked", t.key)
 		}

@@ -34,6 +34,7 @@ type world struct {
 	slots []*slot
 	admin *Engine // whose requests run at once
 
+	early    string // which term has ended that should not
 	operator *slot
 	frozen   *slot // it takes no step
 	freeze   int   // for how long
@@ -94,6 +95,7 @@ type slot struct {
 	engine   *Engine
 	running  bool
 	crashed  bool
+	last     bool               // it has begun after the time of faults
 	stop     context.CancelFunc // asks it to end after its batch
 	kill     context.CancelFunc
 	fence    uint64
@@ -233,6 +235,9 @@ func (w *world) execute(s *slot, name string, keys, args []string, run func() (a
 		names, versions := reply.([]any)[5].([]any), reply.([]any)[6].([]any)
 		for i := range names {
 			version, _ := versions[i].(string)
+			if version == "" && w.flaw == "" {
+				w.fail("%s has a mark without a version, and nobody makes such", names[i])
+			}
 			s.paged[names[i].(string)+" "+version] = true
 		}
 	case "read", "entries":
@@ -371,7 +376,7 @@ func (w *world) elect(s *slot) {
 
 // start runs something in a process.
 func (w *world) start(s *slot, f func(ctx, work context.Context) error) {
-	s.running, s.crashed = true, false
+	s.running, s.crashed, s.last = true, false, w.finished && s != w.operator
 	s.reads, s.paged, s.refusals = make(map[string]int), make(map[string]bool), make(map[string]int)
 	work, kill := context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(work)
@@ -382,6 +387,9 @@ func (w *world) start(s *slot, f func(ctx, work context.Context) error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s.running = false
+		if s.last && err != nil && !s.crashed && !errors.Is(err, ErrSteppedDown) {
+			w.early = fmt.Sprintf("%s has ended by itself: %v", s.name, err)
+		}
 	}()
 	synctest.Wait()
 }

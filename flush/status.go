@@ -9,6 +9,7 @@ import (
 type Status struct {
 	Dirty    int           // keys that have changed and are not flushed, all that follow included
 	Oldest   time.Duration // how long the oldest of them has been
+	Unaged   int           // of them, that an application has put into a set: how long ago is not known
 	Waiting  int           // of them, whose rows refer to rows that are not there yet
 	Held     []Held        // of them, whose mappings are or were paused
 	Parked   int           // keys that can't be flushed
@@ -49,6 +50,7 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 	s := Status{
 		Dirty:    int(number(v[1]) + number(v[5])),
 		Oldest:   age(v[2]),
+		Unaged:   int(number(v[5])),
 		Parked:   int(number(v[3])),
 		Epoch:    number(v[4]),
 		Pauses:   c.pauses(),

@@ -27,7 +27,7 @@ func (s *Session) store(ctx context.Context, b *batch) (Stats, error) {
 		return Stats{}, err
 	}
 	stats := w.stats()
-	if err := s.putAside(ctx, w); err != nil {
+	if err := s.putAside(ctx, w, &stats); err != nil {
 		return Stats{}, err
 	}
 	if err := s.acknowledge(ctx, w, &stats); err != nil {
@@ -133,12 +133,12 @@ func (s *Session) refuse(ctx context.Context, w *writing, row *Row, class Class,
 		s.tries[row.name()]++
 		if s.tries[row.name()] < patience {
 			w.wait(row, s.engine.keys.Waiting)
-			return s.waitsOne(ctx, row.route)
+			return s.waitsOne(ctx, &p)
 		}
 		delete(s.tries, row.name())
 	}
 	w.parks = append(w.parks, p)
-	return s.parkedOne(ctx, row.route)
+	return s.parkedOne(ctx, &p)
 }
 
 // forgetTries forgets how often rows were tried that are written now.
@@ -184,8 +184,8 @@ func (s *Session) count(ctx context.Context, b *batch) error {
 		}
 	}
 	for i := range b.parks {
-		if r := b.parks[i].route; r != nil {
-			if err := s.parkedOne(ctx, r); err != nil {
+		if b.parks[i].route != nil {
+			if err := s.parkedOne(ctx, &b.parks[i]); err != nil {
 				return err
 			}
 		}
@@ -208,24 +208,26 @@ const fewParked = 20
 
 // parkedOne pauses a mapping of which too large a share would be parked: that is a wrong
 // mapping or a migration, and not bad rows.
-func (s *Session) parkedOne(ctx context.Context, r *route) error {
+func (s *Session) parkedOne(ctx context.Context, p *parked) error {
+	r := p.route
 	t := s.tallyOf(r)
 	t.parked++
 	if s.paused[r.Table] || !s.tooMany(t.parked, t.keys) {
 		return nil
 	}
-	return s.pause(ctx, r.Table, fmt.Sprintf("%d of %d keys can't be written: is the mapping right?", t.parked, t.keys), false)
+	return s.pause(ctx, r.Table, fmt.Sprintf("%d of %d keys can't be written, such as %s; is the mapping right?", t.parked, t.keys, p.show()), false)
 }
 
 // waitsOne pauses a mapping for some time of which too many rows refer to rows that are
 // not there: to find each of them would hold up everything else.
-func (s *Session) waitsOne(ctx context.Context, r *route) error {
+func (s *Session) waitsOne(ctx context.Context, p *parked) error {
+	r := p.route
 	t := s.tallyOf(r)
 	t.waits++
 	if s.paused[r.Table] || !s.tooMany(t.waits, t.keys) {
 		return nil
 	}
-	return s.pause(ctx, r.Table, fmt.Sprintf("%d of %d keys refer to rows that are not there", t.waits, t.keys), true)
+	return s.pause(ctx, r.Table, fmt.Sprintf("%d of %d keys refer to rows that are not there, such as %s", t.waits, t.keys, p.show()), true)
 }
 
 // tooMany reports whether so many keys of a mapping are more than may be parked.

@@ -294,19 +294,43 @@ func (v *verifier) orphans(ctx context.Context, keys [][]any) error {
 		}
 		names = append(names, v.route.nameOf(key))
 	}
-	states, err := v.states(ctx, names)
-	if err != nil {
-		return err
-	}
-	for i := range names {
-		if states[i].there || states[i].marked {
-			continue
+	for range 2 { // a key that was deleted after its row was read: its row has gone too, soon or now
+		states, err := v.states(ctx, names)
+		if err != nil {
+			return err
 		}
+		i := -1
+		names = slices.DeleteFunc(names, func(string) bool { i++; return states[i].there || states[i].marked })
+		if names, err = v.stillThere(ctx, names); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
 		v.found.Orphans++
-		v.gone = append(v.gone, names[i])
-		v.note(Difference{Key: names[i], Table: v.route.Table, Redis: "no key", Database: "a row"})
+		v.gone = append(v.gone, name)
+		v.note(Difference{Key: name, Table: v.route.Table, Redis: "no key", Database: "a row"})
 	}
 	return nil
+}
+
+// stillThere returns the keys that have rows.
+func (v *verifier) stillThere(ctx context.Context, names []string) ([]string, error) {
+	rows := make([]Row, len(names))
+	for i, name := range names {
+		_, parts := v.Engine.route(name)
+		m := mark{key: name}
+		key, bad := v.route.keyOf(m, parts)
+		if bad != nil { // it was made of a row
+			return nil, fmt.Errorf("flush: table %s: the row of %q has no key: %s", v.route.Table, name, bad.Reason)
+		}
+		rows[i] = Row{Key: key, mark: m}
+	}
+	have, err := v.sink.read(ctx, v.route, rows)
+	if err != nil {
+		return nil, err
+	}
+	i := -1
+	return slices.DeleteFunc(names, func(string) bool { i++; return len(have[i]) == 0 }), nil
 }
 
 func isUnreadable(v any) bool {

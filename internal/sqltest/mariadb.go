@@ -58,7 +58,7 @@ func asRoot() []string {
 }
 
 func (m *mariadb) prepare(ctx context.Context, s *Server) error {
-	install := m.run(ctx, m.install, append(asRoot(), "--datadir="+s.data(),
+	install := m.run(ctx, m.install, append(asRoot(), "--datadir="+s.data(), "--tmpdir="+s.folder.path,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")...)
 	install.Dir = s.folder.path
 	if out, err := install.CombinedOutput(); err != nil {

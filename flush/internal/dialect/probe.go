@@ -81,7 +81,7 @@ func (db *DB) missing(p *plan, f *found) []error {
 		}
 	}
 	if f.column(db.server, VersionColumn) == nil {
-		errs = append(errs, db.lacks(p, VersionColumn, db.versionDefinition()+" DEFAULT 0"))
+		errs = append(errs, db.lacks(p, VersionColumn, db.versionDefinition()))
 	}
 	return errs
 }

@@ -34,7 +34,7 @@ func TestCreateTable(t *testing.T) {
   "o" TEXT,
   "p" TEXT,
   "q" TEXT,
-  "lockkeeper_version" INTEGER NOT NULL,
+  "lockkeeper_version" INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY ("a", "b", "c", "d", "e", "f")
 ) STRICT;
 `,
@@ -56,7 +56,7 @@ func TestCreateTable(t *testing.T) {
   "o" date,
   "p" uuid,
   "q" json,
-  "lockkeeper_version" bigint NOT NULL,
+  "lockkeeper_version" bigint NOT NULL DEFAULT 0,
   PRIMARY KEY ("a", "b", "c", "d", "e", "f")
 );
 `,
@@ -78,7 +78,7 @@ func TestCreateTable(t *testing.T) {
   ~o~ DATE,
   ~p~ CHAR(36) CHARACTER SET ascii COLLATE ascii_bin,
   ~q~ LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin,
-  ~lockkeeper_version~ BIGINT NOT NULL,
+  ~lockkeeper_version~ BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (~a~, ~b~, ~c~, ~d~, ~e~, ~f~)
 ) ENGINE=InnoDB;
 `,
@@ -100,7 +100,7 @@ func TestCreateTable(t *testing.T) {
   ~o~ DATE,
   ~p~ CHAR(36) CHARACTER SET ascii COLLATE ascii_bin,
   ~q~ LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin,
-  ~lockkeeper_version~ BIGINT NOT NULL,
+  ~lockkeeper_version~ BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (~a~, ~b~, ~c~, ~d~, ~e~, ~f~)
 ) ENGINE=InnoDB;
 `,

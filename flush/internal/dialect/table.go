@@ -106,5 +106,5 @@ func (db *DB) definition(c Column, inKey bool) string {
 }
 
 func (db *DB) versionDefinition() string {
-	return db.definition(Column{Name: VersionColumn, Type: value.Type{Kind: value.Int64}, NotNull: true}, false)
+	return db.definition(Column{Name: VersionColumn, Type: value.Type{Kind: value.Int64}, NotNull: true}, false) + " DEFAULT 0"
 }

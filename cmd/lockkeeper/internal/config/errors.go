@@ -68,7 +68,7 @@ func similar(word string, known []string) string {
 			best, least = k, d
 		}
 	}
-	if best == "" || least >= len(best) {
+	if best == "" || 2*least >= len(best) { // half of it is another word
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)

@@ -215,6 +215,9 @@ func (w *worker) lead(ctx context.Context, engine *flush.Engine, lease *lockkeep
 			w.tell(event{Kind: refused, Epoch: session.Epoch(), Error: err.Error()})
 			break
 		}
+		if errors.Is(err, flush.ErrSteppedDown) {
+			break
+		}
 		w.log.Warn("batch not flushed; trying again", "error", err)
 		pause(ctx, 100*time.Millisecond)
 	}
