@@ -48,10 +48,11 @@ type Member struct {
 
 // self is what an engine knows about its own process.
 type self struct {
-	mu     sync.Mutex
-	me     Member
-	others []Member
-	kick   chan struct{} // something has changed that others want to know
+	mu      sync.Mutex
+	me      Member
+	refused bool // Redis has refused what the last term asked
+	others  []Member
+	kick    chan struct{} // something has changed that others want to know
 }
 
 func (s *self) change(f func(m *Member)) {
@@ -72,7 +73,7 @@ func (s *self) passed(stats Stats, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.me.Total.Add(stats)
-	s.me.Trouble = ""
+	s.me.Trouble, s.refused = "", false
 	switch {
 	case err == nil:
 		s.me.LastPass = time.Now().UTC().Truncate(time.Millisecond)
@@ -80,7 +81,7 @@ func (s *self) passed(stats Stats, err error) {
 	case errors.Is(err, ErrPaused): // the status says so already
 		return
 	}
-	s.me.Trouble = err.Error()
+	s.me.Trouble, s.refused = err.Error(), isRefusal(err)
 	if isFenced(err) {
 		s.me.Refused++
 	}
@@ -106,11 +107,12 @@ func (e *Engine) check(ctx context.Context) error {
 	e.self.mu.Lock()
 	defer e.self.mu.Unlock()
 	e.self.me.Ready = err == nil
-	if e.self.me.Epoch == 0 {
+	switch {
+	case e.self.me.Epoch != 0:
+	case err != nil:
+		e.self.me.Trouble, e.self.refused = err.Error(), false
+	case !e.self.refused: // what Redis has refused is told until a pass succeeds
 		e.self.me.Trouble = ""
-		if err != nil {
-			e.self.me.Trouble = err.Error()
-		}
 	}
 	return err
 }

@@ -121,6 +121,7 @@ func (p *planner) set(ctx context.Context, set string, held *TablePlan, total in
 		if err != nil {
 			return err
 		}
+		paused := page.control.pausedTables()
 		page.control = nil // what a pause holds back is what one wants to know
 		if p.o.Keys > 0 {
 			page.marks = page.marks[:min(len(page.marks), p.o.Keys-p.plan.Keys)]
@@ -129,14 +130,28 @@ func (p *planner) set(ctx context.Context, set string, held *TablePlan, total in
 			return nil
 		}
 		skip += len(page.marks)
-		if held != nil {
-			held.Held += len(page.marks)
-		}
+		p.countHeld(page.marks, paused, held)
 		if err := p.look(ctx, page); err != nil {
 			return err
 		}
 		if p.o.Progress != nil {
 			p.o.Progress(Progress{Done: p.plan.Keys, Share: min(1, float64(p.plan.Keys)/float64(max(1, total)))})
+		}
+	}
+}
+
+// countHeld counts the marks that are, or would be, put aside.
+func (p *planner) countHeld(marks []mark, paused map[string]bool, held *TablePlan) {
+	if held != nil {
+		held.Held += len(marks)
+		return
+	}
+	if len(paused) == 0 {
+		return
+	}
+	for _, m := range marks {
+		if r, _ := p.route(m.key); r != nil && paused[r.Table] {
+			p.tables[r].Held++
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
@@ -114,7 +115,12 @@ func (e *Engine) Lead(ctx context.Context, lease *lockkeeper.Lease) error {
 	defer cancel()
 	session, err := e.Begin(work, lease)
 	if err != nil {
-		e.cfg.Logger.Warn("elected, but the job could not be claimed", "job", e.cfg.Job, "error", err)
+		level := slog.LevelWarn
+		if isRefusal(err) {
+			level = slog.LevelError
+		}
+		e.cfg.Logger.Log(ctx, level, "elected, but the job could not be claimed", "job", e.cfg.Job, "error", err)
+		e.self.passed(Stats{}, err)
 		return err
 	}
 	e.self.lead(session.Epoch())
@@ -125,8 +131,16 @@ func (e *Engine) Lead(ctx context.Context, lease *lockkeeper.Lease) error {
 	if e.cfg.Trace.Ended != nil {
 		e.cfg.Trace.Ended(err)
 	}
-	e.cfg.Logger.Info("term ended", "job", e.cfg.Job, "epoch", session.term.Epoch(), "error", err)
-	if ctx.Err() != nil && !errors.Is(err, sqlfence.ErrFenced) {
+	asked := ctx.Err() != nil && !errors.Is(err, sqlfence.ErrFenced) || errors.Is(err, ErrSteppedDown)
+	level := slog.LevelInfo
+	switch {
+	case isRefusal(err):
+		level = slog.LevelError // it will be so again, until somebody mends it
+	case !asked:
+		level = slog.LevelWarn
+	}
+	e.cfg.Logger.Log(ctx, level, "term ended", "job", e.cfg.Job, "epoch", session.term.Epoch(), "error", err)
+	if asked && !errors.Is(err, ErrSteppedDown) {
 		return nil
 	}
 	return err
@@ -191,6 +205,7 @@ func (s *Session) settle(ctx context.Context, p *page) error {
 			s.retryLater(pause.Table)
 		case time.Now().After(at):
 			delete(s.retryAt, pause.Table)
+			e.cfg.Logger.Info("mapping that was paused is tried again", "job", e.cfg.Job, "table", pause.Table)
 			if err := e.Resume(ctx, pause.Table); err != nil {
 				return err
 			}

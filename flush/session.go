@@ -25,6 +25,7 @@ type Session struct {
 	retryIn map[string]time.Duration // how long it waited for that
 	freed   time.Time                // when marks that wait were last brought back
 	again   bool                     // there is more to do at once, after this pass
+	failed  bool                     // the last pass failed
 }
 
 // A tally counts the keys of one mapping in a pass.
@@ -90,11 +91,20 @@ func (e *Engine) install(ctx context.Context, epoch int64) (int64, error) {
 // not flushed stays marked.
 func (s *Session) Pass(ctx context.Context) (Stats, error) { return s.pass(ctx, ctx) }
 
-// pass ends early, between two batches, when ctx does. While one batch is written, the
-// next one is read.
+// pass ends early, between two batches, when ctx does.
 func (s *Session) pass(ctx, work context.Context) (Stats, error) {
+	s.again = false
+	if !s.failed { // what a pass that failed has met counts on: it is met again
+		s.tally = make(map[string]*tally)
+	}
+	stats, err := s.batches(ctx, work)
+	s.failed = err != nil && !errors.Is(err, ErrPaused)
+	return stats, err
+}
+
+// batches reads and writes batches: while one is written, the next one is read.
+func (s *Session) batches(ctx, work context.Context) (Stats, error) {
 	var total Stats
-	s.tally, s.again = make(map[string]*tally), false
 	b, err := s.engine.load(work, nil)
 	if err == nil {
 		err = s.settle(work, b.page)

@@ -45,9 +45,17 @@ func newWorld(seed uint64, f flaw) *world {
 		s.engine = w.newEngine(s, batch)
 		w.slots = append(w.slots, s)
 	}
-	for _, i := range w.rng.Perm(len(simMappings))[:1+w.rng.IntN(3)] {
+	chosen := w.rng.Perm(len(simMappings))[:1+w.rng.IntN(3)]
+	if w.retries = w.rng.IntN(6) == 0; w.retries {
+		chosen = []int{4} // entries of streams wait and are parked one by one
+	}
+	keys := 2
+	if w.lossy = w.rng.IntN(5) == 0; w.lossy {
+		chosen, keys = chosen[:1], 1
+	}
+	for _, i := range chosen {
 		m := &simMappings[i]
-		n := 1 + w.rng.IntN(2)
+		n := 1 + w.rng.IntN(keys)
 		for id := range n {
 			w.addTruth(m, id+1)
 		}
@@ -124,6 +132,8 @@ func (w *world) act() {
 		w.produce(w.truths[w.rng.IntN(len(w.truths))])
 	case n < 26:
 		w.elsewhere()
+	case w.retries && n < 33:
+		w.operate("log")
 	case n < 27:
 		w.electAnother()
 	case n < 29 && len(w.late) > 0:
@@ -137,7 +147,7 @@ func (w *world) act() {
 		if len(w.ready()) == 0 && w.rng.IntN(3) == 0 {
 			w.electAnother()
 		}
-	case n < 35:
+	case n < 35, w.lossy && n < 45:
 		w.cut(ready[w.rng.IntN(len(ready))], errCut)
 	case n < 36 && w.rng.IntN(4) == 0:
 		r := ready[w.rng.IntN(len(ready))]
@@ -278,7 +288,7 @@ func (w *world) operate(table string) {
 	case n == len(ops):
 		w.drop()
 		return
-	case n > len(ops): // what takes two things in a row to do harm
+	case n > len(ops) || w.retries: // what takes two things in a row to do harm
 		n %= 2
 	}
 	w.start(w.operator, func(ctx, _ context.Context) error {

@@ -51,6 +51,9 @@ type world struct {
 	listed   []Parked        // what an operator has read, and may act on later
 	fences   uint64
 	counter  int // for values that differ
+	ticks    int
+	retries  bool // operators mostly try parked keys again
+	lossy    bool // few keys, and many requests are lost, or come late
 	failure  string
 	finished bool // no more faults
 }

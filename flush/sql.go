@@ -89,11 +89,14 @@ func (s *SQL) Migration() string {
 // Migrate makes the fence's table, and the tables of the mappings that say Create,
 // where they are not there. It changes no table that is.
 func (s *SQL) Migrate(ctx context.Context) error {
-	if err := s.fence.Migrate(ctx); err != nil {
-		return err
+	// What is there is not made: a user that may write to it may not be one that may make it.
+	if _, err := s.fence.Current(ctx, "check"); err != nil {
+		if err := s.fence.Migrate(ctx); err != nil {
+			return err
+		}
 	}
 	for _, r := range s.routes {
-		if !r.Create {
+		if !r.Create || s.tables.Probe(ctx, s.db, r.table) == nil {
 			continue
 		}
 		if _, err := s.db.ExecContext(ctx, s.tables.CreateTable(r.table)); err != nil {
@@ -105,10 +108,16 @@ func (s *SQL) Migrate(ctx context.Context) error {
 
 // Check implements Sink: the database answers, and has the fence's table.
 func (s *SQL) Check(ctx context.Context) error {
-	if _, err := s.fence.Current(ctx, "check"); err != nil {
+	_, err := s.fence.Current(ctx, "check")
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sqlfence.ErrNoTable):
 		return fmt.Errorf("flush: the database is not ready; apply the migration: %w", err)
+	case s.Class(err) == BadSchema:
+		return fmt.Errorf("flush: the database refuses; has its user SELECT, INSERT and UPDATE on lockkeeper_fence? %w", err)
 	}
-	return nil
+	return fmt.Errorf("flush: the database can't be reached: %w", err)
 }
 
 // CheckTables returns what is wrong with the tables of the mappings, joined, or nil: a

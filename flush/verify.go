@@ -70,6 +70,8 @@ type verifier struct {
 	o     VerifyOptions
 	found Verified
 	gone  []string // keys of orphans
+
+	unreadable []parked // keys of this chunk whose value can't be a row
 }
 
 // Verify compares keys with their rows, field by field, while both may change: what is
@@ -169,6 +171,9 @@ func (v *verifier) compare(ctx context.Context, keys []string) error {
 			return err
 		}
 		v.found.Same += len(want) - len(last)
+		if err := v.tellUnreadable(ctx); err != nil {
+			return err
+		}
 		if len(last) == 0 {
 			return nil
 		}
@@ -201,6 +206,19 @@ func (v *verifier) repair(ctx context.Context, keys []string) error {
 	return err
 }
 
+// tellUnreadable tells of keys whose value can't be a row. Marked again, they are parked
+// with their reason.
+func (v *verifier) tellUnreadable(ctx context.Context) error {
+	keys := make([]string, len(v.unreadable))
+	for i, p := range v.unreadable {
+		keys[i] = p.mark.key
+		v.note(Difference{Key: keys[i], Table: v.route.Table, Column: p.Column, Redis: "no value for a row: " + p.Reason, Database: "not compared"})
+	}
+	v.found.Unreadable += len(keys)
+	v.unreadable = nil
+	return v.repair(ctx, keys)
+}
+
 // note keeps some of the differences.
 func (v *verifier) note(list ...Difference) {
 	room := max(0, v.o.Differences-len(v.found.Differences))
@@ -225,7 +243,7 @@ func (v *verifier) expected(ctx context.Context, keys []string, states []keyStat
 		_, parts := v.Engine.route(key)
 		id, bad := v.route.keyOf(mark{key: key}, parts)
 		if bad != nil {
-			v.found.Unreadable++
+			v.unreadable = append(v.unreadable, *bad)
 			continue
 		}
 		reads = append(reads, pending{mark{key: key}, id})
@@ -239,7 +257,7 @@ func (v *verifier) expected(ctx context.Context, keys []string, states []keyStat
 		}
 		reads = unread
 	}
-	v.found.Unreadable += len(b.parks)
+	v.unreadable = append(v.unreadable, b.parks...)
 	return b.rows, nil
 }
 
@@ -285,52 +303,51 @@ func (v *verifier) rows(ctx context.Context, progress func(share float64)) error
 
 // orphans notes the rows of these primary keys whose keys on Redis are not there.
 func (v *verifier) orphans(ctx context.Context, keys [][]any) error {
-	names := make([]string, 0, len(keys))
+	var rows []Row
 	for _, key := range keys {
 		if slices.ContainsFunc(key, isUnreadable) {
 			v.found.Orphans++ // no key of ours can have this row
 			v.note(Difference{Key: fmt.Sprint(key), Table: v.route.Table, Redis: "no key", Database: "a row"})
 			continue
 		}
-		names = append(names, v.route.nameOf(key))
+		rows = append(rows, Row{Key: key, mark: mark{key: v.route.nameOf(key)}})
 	}
-	for range 2 { // a key that was deleted after its row was read: its row has gone too, soon or now
-		states, err := v.states(ctx, names)
-		if err != nil {
+	for range 2 { // a key that was deleted after its row was read: its row has gone too, now or soon
+		var err error
+		if rows, err = v.withoutKey(ctx, rows); err != nil {
 			return err
 		}
-		i := -1
-		names = slices.DeleteFunc(names, func(string) bool { i++; return states[i].there || states[i].marked })
-		if names, err = v.stillThere(ctx, names); err != nil {
+		if rows, err = v.withRow(ctx, rows); err != nil {
 			return err
 		}
 	}
-	for _, name := range names {
+	for i := range rows {
+		name := rows[i].mark.key
 		v.found.Orphans++
-		v.gone = append(v.gone, name)
 		v.note(Difference{Key: name, Table: v.route.Table, Redis: "no key", Database: "a row"})
+		if r, _ := v.Engine.route(name); r == v.route { // otherwise its delete would be that of another row
+			v.gone = append(v.gone, name)
+		}
 	}
 	return nil
 }
 
-// stillThere returns the keys that have rows.
-func (v *verifier) stillThere(ctx context.Context, names []string) ([]string, error) {
-	rows := make([]Row, len(names))
-	for i, name := range names {
-		_, parts := v.Engine.route(name)
-		m := mark{key: name}
-		key, bad := v.route.keyOf(m, parts)
-		if bad != nil { // it was made of a row
-			return nil, fmt.Errorf("flush: table %s: the row of %q has no key: %s", v.route.Table, name, bad.Reason)
-		}
-		rows[i] = Row{Key: key, mark: m}
+// withoutKey returns the rows whose keys are neither there nor marked.
+func (v *verifier) withoutKey(ctx context.Context, rows []Row) ([]Row, error) {
+	names := make([]string, len(rows))
+	for i := range rows {
+		names[i] = rows[i].mark.key
 	}
-	have, err := v.sink.read(ctx, v.route, rows)
-	if err != nil {
-		return nil, err
-	}
+	states, err := v.states(ctx, names)
 	i := -1
-	return slices.DeleteFunc(names, func(string) bool { i++; return len(have[i]) == 0 }), nil
+	return slices.DeleteFunc(rows, func(Row) bool { i++; return err == nil && (states[i].there || states[i].marked) }), err
+}
+
+// withRow returns the rows that are in the database.
+func (v *verifier) withRow(ctx context.Context, rows []Row) ([]Row, error) {
+	have, err := v.sink.read(ctx, v.route, rows)
+	i := -1
+	return slices.DeleteFunc(rows, func(Row) bool { i++; return err == nil && len(have[i]) == 0 }), err
 }
 
 func isUnreadable(v any) bool {

@@ -22,8 +22,8 @@ func (v *verifier) compareStream(ctx context.Context, key string) error {
 	_, parts := v.Engine.route(key)
 	id, bad := v.route.keyOf(mark{key: key}, parts)
 	if bad != nil {
-		v.found.Unreadable++
-		return nil
+		v.unreadable = append(v.unreadable, *bad)
+		return v.tellUnreadable(ctx)
 	}
 	var first string
 	var list []Difference

@@ -16,6 +16,9 @@ import (
 // not write any more. The error is a *FencedError.
 var ErrFenced = errors.New("sqlfence: fenced: a newer claim is in the database")
 
+// ErrNoTable is returned when the table lockkeeper_fence is not there; see Migrate.
+var ErrNoTable = errors.New("the table lockkeeper_fence is not there: is the database migrated?")
+
 // A FencedError says who was refused, and who stands in the database. It matches
 // [ErrFenced].
 type FencedError struct {
@@ -198,7 +201,7 @@ func wrap(op, resource string, err error) error {
 		return err
 	}
 	if isMissing(err) && op != opWrite {
-		return fmt.Errorf("sqlfence: %s %q: is the database migrated? %w", op, resource, err)
+		return fmt.Errorf("sqlfence: %s %q: %w %w", op, resource, ErrNoTable, err)
 	}
 	return fmt.Errorf("sqlfence: %s %q: %w", op, resource, err)
 }

@@ -328,7 +328,7 @@ func TestTooManyParked(t *testing.T) {
 			fill(60, f.field, f.value)
 			w.passOf(s)
 			st, err := w.engine(w.conn, nil).Status(t.Context())
-			if err != nil || len(st.Pauses) != 1 || !st.Pauses[0].Auto || st.Pauses[0].Retries || !strings.Contains(st.Pauses[0].Reason, "can't be written: is the mapping right?") {
+			if err != nil || len(st.Pauses) != 1 || !st.Pauses[0].Auto || st.Pauses[0].Retries || !strings.Contains(st.Pauses[0].Reason, "keys can't be written, such as \"player:") || !strings.Contains(st.Pauses[0].Reason, "is the mapping right?") {
 				t.Errorf("%s: %+v, %v", what, st.Pauses, err)
 			}
 			if st.Dirty == 0 || st.Parked > 20 {

@@ -59,87 +59,92 @@ func (w *world) tables(want map[string]string) {
 	}
 }
 
+// TestSources brings every source into every database, also where a server is opened or
+// set up in another way.
 func TestSources(t *testing.T) {
-	eachWorld(t, func(t *testing.T, w *world) {
-		s := w.session()
-		w.change("player:1", "HSET", "name", "Ann", "points", "10")
-		w.change("player:7:stats:2026-01-02", "HSET", "kills", "3")
-		w.change("greeting:en", "SET", "hello")
-		w.change("visits:1", "SET", "18446744073709551615")
-		w.change("document:1", "SET", `{"address": {"city": "Ulm", "zip": "0123"}, "balance": 12345678901234567890.10}`)
-		w.change("document:2", "SET", `{"address": "none", "balance": null}`)
-		w.change("tags:1", "SADD", "b", "a", "B")
-		w.change("tags:2", "SADD", "a")
-		w.change("queue:1", "RPUSH", "x", "y", "x")
-		w.change("board:1", "ZADD", "1.5", "7", "-inf", "9")
-		w.change("board:2", "ZADD", "0.1", "8", "1e300", "9")
-		w.change("events:1", "XADD", "5-1", "what", "came", "n", "1")
-		w.change("events:1", "XADD", "5-2", "what", "went")
-		w.want(w.passOf(s), flush.Stats{Keys: 12, Upserts: 3 + 1 + 1 + 2 + 4 + 3 + 2 + 2 - 1, Parked: 1})
-		w.parked("board:1", "member 9: ")
-		w.tables(map[string]string{
-			"id, name, score FROM player":                         "1 Ann 10",
-			"day, player_id, kills FROM stats":                    "2026-01-02 7 3",
-			"lang, words FROM greeting":                           "en hello",
-			"id, n, shown FROM visits":                            "1 18446744073709551615 18446744073709551615",
-			"id, city, balance FROM document":                     "1 Ulm 12345678901234567890.10;2 - -",
-			"address FROM document ORDER BY id":                   `{"city": "Ulm", "zip": "0123"};"none"`,
-			"all_of_it FROM document WHERE id = 1":                `{"address": {"city": "Ulm", "zip": "0123"}, "balance": 12345678901234567890.10}`,
-			"id, tag FROM tag ORDER BY id, tag":                   "1 B;1 a;1 b;2 a",
-			"id, position, item FROM queue ORDER BY id, position": "1 0 x;1 1 y;1 2 x",
-			"id, who, score FROM board ORDER BY id, who":          "2 8 0.1;2 9 1e+300",
-			"id, entry, what, n FROM event ORDER BY id, entry":    "1 5-1 came 1;1 5-2 went -",
-		})
-		w.status(0, 1)
+	eachWorld(t, bringSources, sources()...)
+	on(t, variants, func(t *testing.T, p place) { bringSources(t, newWorldOn(t, p, realRedis(t), sources()...)) })
+}
 
-		// What is replaced: of a key all rows, and of no other key any.
-		w.change("tags:1", "SREM", "a")
-		w.change("tags:1", "SADD", "c")
-		w.change("queue:1", "LPOP")
-		w.change("board:1", "ZADD", "2.5", "9")
-		w.change("board:2", "ZREM", "9")
-		w.change("events:1", "XADD", "6-0", "what", "came", "n", "2")
-		w.change("events:1", "XDEL", "5-1") // what was taken in stays
-		w.want(w.passOf(s), flush.Stats{Keys: 5, Upserts: 3 + 2 + 2 + 1 + 1})
-		w.tables(map[string]string{
-			"id, tag FROM tag ORDER BY id, tag":                   "1 B;1 b;1 c;2 a",
-			"id, position, item FROM queue ORDER BY id, position": "1 0 y;1 1 x",
-			"id, who, score FROM board ORDER BY id, who":          "1 7 1.5;1 9 2.5;2 8 0.1",
-			"id, entry, what, n FROM event ORDER BY id, entry":    "1 5-1 came 1;1 5-2 went -;1 6-0 came 2",
-		})
-		w.status(0, 0)
+func bringSources(t *testing.T, w *world) {
+	s := w.session()
+	w.change("player:1", "HSET", "name", "Ann", "points", "10")
+	w.change("player:7:stats:2026-01-02", "HSET", "kills", "3")
+	w.change("greeting:en", "SET", "hello")
+	w.change("visits:1", "SET", "18446744073709551615")
+	w.change("document:1", "SET", `{"address": {"city": "Ulm", "zip": "0123"}, "balance": 12345678901234567890.10}`)
+	w.change("document:2", "SET", `{"address": "none", "balance": null}`)
+	w.change("tags:1", "SADD", "b", "a", "B")
+	w.change("tags:2", "SADD", "a")
+	w.change("queue:1", "RPUSH", "x", "y", "x")
+	w.change("board:1", "ZADD", "1.5", "7", "-inf", "9")
+	w.change("board:2", "ZADD", "0.1", "8", "1e300", "9")
+	w.change("events:1", "XADD", "5-1", "what", "came", "n", "1")
+	w.change("events:1", "XADD", "5-2", "what", "went")
+	w.want(w.passOf(s), flush.Stats{Keys: 12, Upserts: 3 + 1 + 1 + 2 + 4 + 3 + 2 + 2 - 1, Parked: 1})
+	w.parked("board:1", "member 9: ")
+	w.tables(map[string]string{
+		"id, name, score FROM player":                         "1 Ann 10",
+		"day, player_id, kills FROM stats":                    "2026-01-02 7 3",
+		"lang, words FROM greeting":                           "en hello",
+		"id, n, shown FROM visits":                            "1 18446744073709551615 18446744073709551615",
+		"id, city, balance FROM document":                     "1 Ulm 12345678901234567890.10;2 - -",
+		"address FROM document ORDER BY id":                   `{"city": "Ulm", "zip": "0123"};"none"`,
+		"all_of_it FROM document WHERE id = 1":                `{"address": {"city": "Ulm", "zip": "0123"}, "balance": 12345678901234567890.10}`,
+		"id, tag FROM tag ORDER BY id, tag":                   "1 B;1 a;1 b;2 a",
+		"id, position, item FROM queue ORDER BY id, position": "1 0 x;1 1 y;1 2 x",
+		"id, who, score FROM board ORDER BY id, who":          "2 8 0.1;2 9 1e+300",
+		"id, entry, what, n FROM event ORDER BY id, entry":    "1 5-1 came 1;1 5-2 went -",
+	})
+	w.status(0, 1)
 
-		// One element too many: parked, with the rows as they were.
-		for i := range 20 {
-			w.do("SADD", "tags:1", fmt.Sprint(i))
-			w.do("RPUSH", "queue:1", "x")
-			w.do("ZADD", "board:1", "1", fmt.Sprint(i))
-		}
-		w.change("tags:1", "SADD", "d")
-		w.change("queue:1", "RPUSH", "z")
-		w.change("board:1", "ZADD", "3", "100")
-		w.want(w.passOf(s), flush.Stats{Keys: 3, Parked: 3})
-		w.parked("tags:1", "it has 24 elements, and the limit is 20")
-		w.parked("queue:1", "it has 23 elements, and the limit is 20")
-		w.parked("board:1", "it has 21 elements, and the limit is 20")
-		w.rows("SELECT count(*) FROM tag", "4")
+	// What is replaced: of a key all rows, and of no other key any.
+	w.change("tags:1", "SREM", "a")
+	w.change("tags:1", "SADD", "c")
+	w.change("queue:1", "LPOP")
+	w.change("board:1", "ZADD", "2.5", "9")
+	w.change("board:2", "ZREM", "9")
+	w.change("events:1", "XADD", "6-0", "what", "came", "n", "2")
+	w.change("events:1", "XDEL", "5-1") // what was taken in stays
+	w.want(w.passOf(s), flush.Stats{Keys: 5, Upserts: 3 + 2 + 2 + 1 + 1})
+	w.tables(map[string]string{
+		"id, tag FROM tag ORDER BY id, tag":                   "1 B;1 b;1 c;2 a",
+		"id, position, item FROM queue ORDER BY id, position": "1 0 y;1 1 x",
+		"id, who, score FROM board ORDER BY id, who":          "1 7 1.5;1 9 2.5;2 8 0.1",
+		"id, entry, what, n FROM event ORDER BY id, entry":    "1 5-1 came 1;1 5-2 went -;1 6-0 came 2",
+	})
+	w.status(0, 0)
 
-		// A delete takes all rows of a key, but for those of a stream.
-		for _, key := range []string{"player:1", "player:7:stats:2026-01-02", "greeting:en", "visits:1", "document:1", "tags:1", "queue:1", "board:1", "events:1"} {
-			w.remove(key)
-		}
-		w.want(w.passOf(s), flush.Stats{Keys: 9, Deletes: 8})
-		w.tables(map[string]string{
-			"id FROM player": "", "day FROM stats": "", "lang FROM greeting": "", "id FROM visits": "", "id FROM document": "2",
-			"id, tag FROM tag": "2 a", "id FROM queue": "", "id, who FROM board": "2 8", "count(*) FROM event": "3",
-		})
-		w.status(0, 0)
+	// One element too many: parked, with the rows as they were.
+	for i := range 20 {
+		w.do("SADD", "tags:1", fmt.Sprint(i))
+		w.do("RPUSH", "queue:1", "x")
+		w.do("ZADD", "board:1", "1", fmt.Sprint(i))
+	}
+	w.change("tags:1", "SADD", "d")
+	w.change("queue:1", "RPUSH", "z")
+	w.change("board:1", "ZADD", "3", "100")
+	w.want(w.passOf(s), flush.Stats{Keys: 3, Parked: 3})
+	w.parked("tags:1", "it has 24 elements, and the limit is 20")
+	w.parked("queue:1", "it has 23 elements, and the limit is 20")
+	w.parked("board:1", "it has 21 elements, and the limit is 20")
+	w.rows("SELECT count(*) FROM tag", "4")
 
-		// A stream that begins anew is read from its first entry on.
-		w.change("events:1", "XADD", "4-0", "what", "again")
-		w.want(w.passOf(s), flush.Stats{Keys: 1, Upserts: 1})
-		w.rows("SELECT entry FROM event ORDER BY entry", "4-0;5-1;5-2;6-0")
-	}, sources()...)
+	// A delete takes all rows of a key, but for those of a stream.
+	for _, key := range []string{"player:1", "player:7:stats:2026-01-02", "greeting:en", "visits:1", "document:1", "tags:1", "queue:1", "board:1", "events:1"} {
+		w.remove(key)
+	}
+	w.want(w.passOf(s), flush.Stats{Keys: 9, Deletes: 8})
+	w.tables(map[string]string{
+		"id FROM player": "", "day FROM stats": "", "lang FROM greeting": "", "id FROM visits": "", "id FROM document": "2",
+		"id, tag FROM tag": "2 a", "id FROM queue": "", "id, who FROM board": "2 8", "count(*) FROM event": "3",
+	})
+	w.status(0, 0)
+
+	// A stream that begins anew is read from its first entry on.
+	w.change("events:1", "XADD", "4-0", "what", "again")
+	w.want(w.passOf(s), flush.Stats{Keys: 1, Upserts: 1})
+	w.rows("SELECT entry FROM event ORDER BY entry", "4-0;5-1;5-2;6-0")
 }
 
 // TestReplacedTogether: who reads sees all elements of a key, or all of another time,

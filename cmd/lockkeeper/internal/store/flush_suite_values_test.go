@@ -132,7 +132,8 @@ func TestHostileValues(t *testing.T) {
 			good++
 		}
 	}
-	onDatabases(t, func(t *testing.T, w *world) {
+	on(t, append(slices.Clone(kinds), variants[0]), func(t *testing.T, p place) {
+		w := newWorldOn(t, p, realRedis(t), mappings...)
 		w.cfg.MaxParked = 1
 		_, err := w.rdb.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 			for i := range list {
@@ -185,7 +186,7 @@ func TestHostileValues(t *testing.T) {
 			return strings.HasPrefix(h.kind, "key:") && h.parked == "" && slices.IndexFunc(list, func(o hostile) bool { return o.line == h.line })%2 == 0
 		})
 		w.compareHostile(left)
-	}, mappings...)
+	})
 }
 
 // compareHostile compares all tables with all lines.
