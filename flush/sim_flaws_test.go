@@ -10,7 +10,7 @@ func TestSimulationFindsFlaws(t *testing.T) {
 		holdWithoutCompare, advanceBeforeCommit, intakeNotAtomic, markNotAtomic,
 	} {
 		t.Run(string(f), func(t *testing.T) {
-			w := simulate(t, 1, 30_000, f)
+			w := simulate(t, 1, 5000, f, make(census))
 			if w == nil {
 				t.Fatal("not found")
 			}

@@ -234,6 +234,12 @@ func (w *world) rows(query, want string) {
 // dump returns what a query finds, the same for all databases.
 func dump(t *testing.T, db *sql.DB, query string) string {
 	t.Helper()
+	return strings.Join(lines(t, db, query, " "), ";")
+}
+
+// lines returns the rows of a query, with something between the columns.
+func lines(t *testing.T, db *sql.DB, query, between string) []string {
+	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
@@ -243,7 +249,7 @@ func dump(t *testing.T, db *sql.DB, query string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var lines []string
+	var found []string
 	for rows.Next() {
 		values, places := make([]any, len(types)), make([]any, len(types))
 		for i := range values {
@@ -256,12 +262,12 @@ func dump(t *testing.T, db *sql.DB, query string) string {
 		for i, v := range values {
 			words[i] = word(v, types[i].DatabaseTypeName())
 		}
-		lines = append(lines, strings.Join(words, " "))
+		found = append(found, strings.Join(words, between))
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(lines, ";")
+	return found
 }
 
 // word shows one value of a database, bytes as x and hexadecimal digits.
@@ -332,6 +338,8 @@ type tap struct {
 
 func (c *tap) step(keys []string) step {
 	switch {
+	case len(keys) == 0:
+		return other
 	case len(keys) == 1 && keys[0] == c.keys.Epoch:
 		return install
 	case len(keys) > 5 && keys[4] == c.keys.Parked:
