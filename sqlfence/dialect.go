@@ -39,7 +39,7 @@ const (
 	//	wait_timeout = 5
 	//	innodb_lock_wait_timeout = 5
 	//	transaction_isolation = 'READ-COMMITTED'
-	//	sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
+	//	sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
 	//	time_zone = '+00:00'
 	//
 	// and the character set utf8mb4. The first ends idle transactions, and other idle

@@ -33,7 +33,8 @@ type foundIndex struct {
 // about it: it is not there, or lacks a column; a column besides has to be set; the
 // primary key is not exactly Key; or two keys that differ would be one row, since a key
 // column ignores case or spaces. On MySQL and MariaDB a second unique index is one of
-// the reasons: an upsert there takes its rows for the same. It does not compare types.
+// the reasons: an upsert there takes its rows for the same. Of types it looks at that of
+// the version only.
 func (db *DB) Probe(ctx context.Context, q Queryer, t *Table) error {
 	p, err := db.plan(t)
 	if err != nil {
@@ -48,7 +49,7 @@ func (db *DB) Probe(ctx context.Context, q Queryer, t *Table) error {
 	}
 	errs := append(db.missing(p, f), f.others...)
 	errs = append(errs, db.unset(p, f)...)
-	errs = append(errs, db.checkIndexes(t, f))
+	errs = append(errs, db.checkVersion(p, f), db.checkIndexes(t, f))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -88,6 +89,22 @@ func (db *DB) missing(p *plan, f *found) []error {
 
 func (db *DB) lacks(p *plan, column, definition string) error {
 	return fmt.Errorf("the table %q has no column %q: ALTER TABLE %s ADD COLUMN %s", p.table.Name, column, p.name, definition)
+}
+
+// checkVersion wants a version to fit into its column: in 32 bits not even the first one
+// does. SQLite's integers all have 64.
+func (db *DB) checkVersion(p *plan, f *found) error {
+	c := f.column(db.server, VersionColumn)
+	if _, is := db.server.(sqlite); is || c == nil {
+		return nil
+	}
+	typ := strings.ToLower(c.typ)
+	for _, wide := range []string{"bigint", "numeric", "decimal"} {
+		if strings.HasPrefix(typ, wide) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the column %q of the table %q is of the type %s, and has to be BIGINT", c.name, p.table.Name, c.typ)
 }
 
 // unset names the columns that every new row would have to set and does not.

@@ -67,6 +67,7 @@ func TestProbe(t *testing.T) {
 		{"good", []sqlfence.Dialect{sqlfence.SQLite, sqlfence.Postgres, sqlfence.MariaDB}, nothing, ""},
 		{"no table", all, func(c *catalog) { c.columns, c.indexes = nil, nil }, "it can be made with\nCREATE TABLE IF NOT EXISTS *t* ("},
 		{"no version", all, func(c *catalog) { c.columns = without(c.columns, "lockkeeper_version") }, "ALTER TABLE *t* ADD COLUMN *lockkeeper_version* "},
+		{"small version", []sqlfence.Dialect{sqlfence.Postgres, sqlfence.MariaDB, sqlfence.MySQL}, func(c *catalog) { c.columns[3][1] = "int" }, "type int, and has to be BIGINT"},
 		{"no key column", all, func(c *catalog) { c.columns = without(c.columns, "a") }, `no column "a", which is in the mapping's key`},
 		{"no column", all, func(c *catalog) { c.columns = without(without(c.columns, "v"), "V") }, "ALTER TABLE *t* ADD COLUMN *v* "},
 		{"required", []sqlfence.Dialect{sqlfence.Postgres}, func(c *catalog) { c.columns[4][3] = true }, `"extra" of the table "t" is NOT NULL`},

@@ -14,7 +14,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/sqlfence"
 )
 
-const strict = "'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+// strict has the server refuse what it would change. NO_AUTO_VALUE_ON_ZERO is part of
+// that: in an AUTO_INCREMENT column a 0 would be the next number.
+const strict = "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
 
 // mysqlParams are set on every connection, as sqlfence.MySQL and MariaDB want it.
 func mysqlParams(kind sqlfence.Dialect, l limits) map[string]string {
@@ -48,6 +50,9 @@ func (d Database) mysqlConfig() *mysql.Config {
 	cfg.ConnectionAttributes = "program_name:lockkeeper"
 	// One round trip a statement instead of two or three.
 	cfg.InterpolateParams = true
+	// Ask the server, so that a value that is too large is refused here: the server would
+	// break the connection.
+	cfg.MaxAllowedPacket = 0
 	// A server that has become a replica refuses to write on connections that it had
 	// before: they are of no use any more.
 	cfg.RejectReadOnly = true

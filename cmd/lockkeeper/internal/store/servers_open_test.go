@@ -95,7 +95,7 @@ func TestServerSettings(t *testing.T) {
 		"@@wait_timeout":             "5",
 		"@@innodb_lock_wait_timeout": "5",
 		"@@time_zone":                "+00:00",
-		"@@sql_mode":                 "STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
+		"@@sql_mode":                 "NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
 		"@@tx_isolation":             "READ-COMMITTED",
 		"@@idle_transaction_timeout": "5",
 		"@@max_statement_time":       "60",
