@@ -40,11 +40,16 @@ type application struct {
 // newApplication writes with a prefix as package flush takes it.
 func newApplication(t *testing.T, rdb *redis.Client, prefix, database string) *application {
 	t.Helper()
+	return &application{producer(t, rdb, prefix), t, rdb, openDatabase(t, database)}
+}
+
+func producer(t *testing.T, rdb *redis.Client, prefix string) *flush.Producer {
+	t.Helper()
 	p, err := flush.NewProducer(goredisconn.New(rdb), prefix, "players")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &application{p, t, rdb, openDatabase(t, database)}
+	return p
 }
 
 func (a *application) set(id, points int) {
@@ -212,6 +217,7 @@ func TestFlushStatus(t *testing.T) {
   "state": "NO ACTIVE PROCESS",
   "oldest_seconds": 0,
   "dirty": 0,
+  "unaged": 0,
   "waiting": 0,
   "held": [],
   "parked": 0,

@@ -92,7 +92,7 @@ func (a *app) listParked(ctx context.Context, c *console, table string, limit in
 		row("NAME", "TABLE", "COLUMN", "CODE", "TIMES", "LAST", "REASON")
 		for i := range shown {
 			p := &shown[i]
-			row(p.Name, orDash(plainLine(p.Table)), orDash(plainLine(p.Column)), orDash(plainLine(p.Code)), strconv.Itoa(p.Attempts), ofTime(p.Last), plainLine(p.Reason))
+			row(cutLine(p.Name), orDash(plainLine(p.Table)), orDash(plainLine(p.Column)), orDash(plainLine(p.Code)), strconv.Itoa(p.Attempts), ofTime(p.Last), cutLine(plainLine(p.Reason)))
 		}
 	})[1:]
 	if left := total - len(shown); left > 0 {
@@ -100,6 +100,16 @@ func (a *app) listParked(ctx context.Context, c *console, table string, limit in
 	}
 	_, err = io.WriteString(a.stdout, strings.Join(lines, "\n")+"\n")
 	return err
+}
+
+// cutLine cuts what is too long for a table; show and --json have all of it.
+func cutLine(text string) string {
+	const most = 80
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most]) + "..."
 }
 
 func orDash(text string) string {

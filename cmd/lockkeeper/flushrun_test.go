@@ -21,6 +21,9 @@ func TestEviction(t *testing.T) {
 	p := s.works("--allow-eviction")
 	p.says("Redis may evict changes that are not flushed; set maxmemory-policy noeviction")
 	p.says("Redis keeps no append-only file")
+	if n := strings.Count(p.stderr(), "append-only"); n != 1 {
+		t.Errorf("it complains %d times", n)
+	}
 	p.signal(syscall.SIGTERM)
 
 	for _, tt := range []struct{ policy, memory, says string }{
@@ -68,9 +71,10 @@ func TestEvictionLater(t *testing.T) {
 	}
 }
 
-// TestConfigNotAllowed: who may not ask Redis for its settings works all the same.
-func TestConfigNotAllowed(t *testing.T) {
-	s := newStage(t, "", redistest.Args("--user", "worker", "on", ">pw", "~*", "&*", "+@all", "-config")).migrated()
+// TestInfoNotAllowed: who may not ask Redis for its settings works all the same, and is
+// told what to look at.
+func TestInfoNotAllowed(t *testing.T) {
+	s := newStage(t, "", redistest.Args("--user", "worker", "on", ">pw", "~*", "&*", "+@all", "-info")).migrated()
 	args := s.args("run", "--log-level", "debug")
 	for i := range args {
 		if args[i] == s.server.URL() {
@@ -78,7 +82,7 @@ func TestConfigNotAllowed(t *testing.T) {
 		}
 	}
 	p := start(t, nil, args...)
-	p.says("can't ask Redis whether it keeps what it has")
+	p.says("Redis does not say whether it keeps what it has")
 	p.says("term began")
 }
 
@@ -157,16 +161,26 @@ func TestServers(t *testing.T) {
 			flush("plan").want(t, exitOK, "player  100     0 ", "")
 			p := start(t, env, s.args("run")...)
 			p.says("term began")
-			flush("drain").want(t, exitOK, "is drained", "")
+			flush("drain", "--timeout", "30s").want(t, exitOK, "is drained", "")
 			flush("verify").want(t, exitOK, "are the same\n", "")
 			if _, err := db.Exec("UPDATE player SET name = 'zz' WHERE id = 7"); err != nil {
 				t.Fatal(err)
 			}
 			flush("verify").want(t, exitFailed, `player:7  player.name  Redis: "n7"  database: "zz"`, "differ")
 			flush("verify", "--repair").want(t, exitOK, "all that differed is marked", "")
-			flush("drain").want(t, exitOK, "", "")
+			flush("drain", "--timeout", "30s").want(t, exitOK, "", "")
 			if name := rows(t, db, "SELECT name FROM player WHERE id = 7"); name != "n7" {
 				t.Errorf("the name is %q", name)
+			}
+			if _, err := db.Exec("ALTER TABLE player ADD CONSTRAINT few CHECK (score < 1000)"); err != nil {
+				t.Fatal(err)
+			}
+			s.app = &application{Producer: producer(t, s.rdb, ""), t: t, rdb: s.rdb, db: db}
+			s.app.set(7, 5000)
+			flush("drain", "--timeout", "30s").want(t, exitOK, "1 key is parked", "")
+			code := map[sqltest.Kind]string{sqltest.Postgres: "23514", sqltest.MariaDB: "4025"}[kind]
+			if list := s.parked(); list.Total != 1 || list.Parked[0].Code != code {
+				t.Errorf("%+v; want the code %s", list, code)
 			}
 			p.signal(syscall.SIGTERM)
 			if kind == sqltest.MariaDB {

@@ -17,12 +17,15 @@ func (s *jobStatus) lines(now time.Time) []string {
 	}
 	oldest := "nothing waits"
 	if s.Dirty > 0 {
-		oldest = short(s.oldest())
+		oldest = s.age()
 	}
 	lines = append(lines, "",
 		"oldest  "+oldest,
 		"job     "+s.Job,
 		"dirty   "+count(s.Dirty, "key waits", "keys wait"))
+	if s.Unaged > 0 {
+		lines = append(lines, fmt.Sprintf("        %d that the application put into a set, how long ago is not known", s.Unaged))
+	}
 	if s.Waiting > 0 {
 		lines = append(lines, fmt.Sprintf("        %d for rows that they refer to", s.Waiting))
 	}
@@ -83,7 +86,7 @@ func (s *jobStatus) processLines(now time.Time) []string {
 			if !p.LastPass.IsZero() {
 				last = short(max(0, now.Sub(p.LastPass))) + " ago"
 			}
-			row(p.Label, p.what(), last, count(p.Total.Keys, "key", "keys"), p.says())
+			row(p.Label, p.what(), last, count(p.Total.Upserts+p.Total.Deletes, "row", "rows"), p.says())
 		}
 	})
 }
@@ -95,6 +98,10 @@ func (p *jobProcess) what() string {
 		return "silent for " + short(ofSeconds(p.SaidSeconds))
 	case p.Role == active:
 		return fmt.Sprintf("active, epoch %d", p.Epoch)
+	case p.Role == former:
+		return fmt.Sprintf("was active, epoch %d", p.Epoch)
+	case !p.Ready && p.Trouble == "":
+		return "starts"
 	case p.Ready:
 		return "stands by, ready"
 	}
@@ -109,6 +116,9 @@ func (p *jobProcess) says() string {
 	}
 	if p.Refused > 0 {
 		parts = append(parts, count(p.Refused, "write came too late", "writes came too late"))
+	}
+	if p.Total.Missing > 0 {
+		parts = append(parts, count(p.Total.Missing, "changed key had gone, and its row was kept", "changed keys had gone, and their rows were kept"))
 	}
 	if p.Trouble != "" {
 		parts = append(parts, plainLine(strings.TrimPrefix(p.Trouble, "flush: ")))

@@ -45,11 +45,22 @@ func (s *jobStatus) judge() {
 	if len(s.States) == 0 {
 		text := "everything is flushed"
 		if s.Dirty > 0 {
-			text = fmt.Sprintf("flushing; the oldest change waits for %s", short(s.oldest()))
+			text = fmt.Sprintf("flushing; the oldest change waits for %s", s.age())
 		}
 		s.States = []jobState{{Name: stateOK, Text: text}}
 	}
 	s.State = s.States[0].Name
+}
+
+// age says how long the oldest change waits, as far as that is known.
+func (s *jobStatus) age() string {
+	switch {
+	case s.Unaged == 0:
+		return short(s.oldest())
+	case s.OldestSeconds == 0:
+		return "a time that is not known, since the application put it into a set"
+	}
+	return short(s.oldest()) + " or more"
 }
 
 func (s *jobStatus) oldest() time.Duration { return ofSeconds(s.OldestSeconds) }
@@ -91,7 +102,7 @@ func (s *jobStatus) waiting() string {
 	if s.Dirty == 0 {
 		return "nothing waits"
 	}
-	return fmt.Sprintf("%s, the oldest for %s", count(s.Dirty, "key waits", "keys wait"), short(s.oldest()))
+	return fmt.Sprintf("%s, the oldest for %s", count(s.Dirty, "key waits", "keys wait"), s.age())
 }
 
 // isInactive is for a lock that nobody holds.
@@ -106,13 +117,14 @@ func (s *jobStatus) isInactive() *jobState {
 			continue
 		}
 		standbys++
-		if !p.Ready && p.Trouble != "" && unready == nil {
+		if p.Trouble != "" && unready == nil {
 			unready = p
 		}
 	}
 	switch {
 	case unready != nil:
-		return &jobState{stateDatabase, fmt.Sprintf("no process is active, and %s says: %s; %s", unready.Label, plainLine(unready.Trouble), s.waiting()), ""}
+		name, do := trouble(unready.Trouble)
+		return &jobState{name, fmt.Sprintf("no process is active, and %s says: %s; %s", unready.Label, plainLine(unready.Trouble), s.waiting()), do}
 	case standbys > 0:
 		return &jobState{stateInactive, fmt.Sprintf("%s by, and one should be active in a moment; %s", count(standbys, "process stands", "processes stand"), s.waiting()), ""}
 	}
@@ -125,11 +137,19 @@ func (s *jobStatus) isTroubled() *jobState {
 	if s.Active == nil || w == nil || w.Trouble == "" {
 		return nil
 	}
-	name := stateDatabase
-	if strings.Contains(w.Trouble, ": Redis: ") {
-		name = stateRedis
+	name, do := trouble(w.Trouble)
+	return &jobState{name, fmt.Sprintf("%s says: %s; nothing is lost, %s", w.Label, plainLine(w.Trouble), s.waiting()), do}
+}
+
+// trouble returns the state that the error of a process is, and what to do about it.
+func trouble(text string) (name, do string) {
+	switch {
+	case !strings.Contains(text, ": Redis: "):
+		return stateDatabase, ""
+	case strings.Contains(text, "NOPERM"), strings.Contains(text, "executing the script can't"):
+		return stateRedis, "give the user the rights that docs/PROTOCOL.md lists"
 	}
-	return &jobState{name, fmt.Sprintf("%s says: %s; nothing is lost, %s", w.Label, plainLine(w.Trouble), s.waiting()), ""}
+	return stateRedis, ""
 }
 
 func (s *jobStatus) hasPausedMapping() *jobState {

@@ -71,6 +71,7 @@ type jobStatus struct {
 	State         string       `json:"state"`          // in a few words, such as OK
 	OldestSeconds float64      `json:"oldest_seconds"` // how long the first of the keys that wait has
 	Dirty         int          `json:"dirty"`          // keys that wait, all that follow included
+	Unaged        int          `json:"unaged"`         // of them, that are not in oldest_seconds: an application put them into a set
 	Waiting       int          `json:"waiting"`        // of them, for rows that they refer to
 	Held          []jobHeld    `json:"held"`           // of them, since their mapping is or was paused
 	Parked        int          `json:"parked"`
@@ -110,7 +111,7 @@ type jobPause struct {
 type jobProcess struct {
 	Label         string             `json:"label"`
 	ID            string             `json:"id"`
-	Role          string             `json:"role"` // active, standby, or silent for one that says nothing any more
+	Role          string             `json:"role"` // active, standby, former for one that was superseded, silent for one that says nothing any more
 	Epoch         int64              `json:"epoch"`
 	Ready         bool               `json:"ready"` // it can reach the database
 	Trouble       string             `json:"trouble,omitempty"`
@@ -127,6 +128,7 @@ type jobProcess struct {
 const (
 	active  = "active"
 	standby = "standby"
+	former  = "former" // it was superseded, and does not know it yet
 	silent  = "silent"
 )
 
@@ -149,6 +151,7 @@ func newJobStatus(j *job, s flush.Status, lock lockkeeper.State, now time.Time) 
 		Job:           j.Job,
 		OldestSeconds: seconds(s.Oldest),
 		Dirty:         s.Dirty,
+		Unaged:        s.Unaged,
 		Waiting:       s.Waiting,
 		Held:          []jobHeld{},
 		Parked:        s.Parked,
@@ -167,7 +170,7 @@ func newJobStatus(j *job, s flush.Status, lock lockkeeper.State, now time.Time) 
 	for i := range s.Members {
 		m := &s.Members[i]
 		status.Refused += m.Refused
-		status.Processes = append(status.Processes, newJobProcess(m, s.Config))
+		status.Processes = append(status.Processes, newJobProcess(m, &s))
 	}
 	if !lock.Held {
 		return status
@@ -185,7 +188,7 @@ func newJobStatus(j *job, s flush.Status, lock lockkeeper.State, now time.Time) 
 	return status
 }
 
-func newJobProcess(m *flush.Member, config string) jobProcess {
+func newJobProcess(m *flush.Member, s *flush.Status) jobProcess {
 	p := jobProcess{
 		Label:         m.Label,
 		ID:            m.ID,
@@ -193,7 +196,7 @@ func newJobProcess(m *flush.Member, config string) jobProcess {
 		Epoch:         m.Epoch,
 		Ready:         m.Ready,
 		Trouble:       m.Trouble,
-		ConfigDiffers: m.Config != config,
+		ConfigDiffers: m.Config != s.Config,
 		Started:       m.Started,
 		LastPass:      m.LastPass,
 		SaidSeconds:   seconds(m.Age),
@@ -204,6 +207,8 @@ func newJobProcess(m *flush.Member, config string) jobProcess {
 	switch {
 	case m.Age > silentAfter:
 		p.Role = silent
+	case m.Epoch > 0 && m.Epoch < s.Epoch:
+		p.Role = former
 	case m.Epoch > 0:
 		p.Role = active
 	}

@@ -38,7 +38,7 @@ func TestVerify(t *testing.T) {
 	s.sql("DELETE FROM tag WHERE member = 'a'")
 	s.sql("INSERT INTO player VALUES (500, 'x', 1, 1)")
 	r := s.flush("verify")
-	r.want(t, exitFailed, `player:3  player.name  Redis: "n3"  database: "zz"`+"\n", "lockkeeper: Redis and the database differ, see above\n")
+	r.want(t, exitFailed, `player:3  player.name  Redis: "n3"  database: "zz"`+"\n", "lockkeeper: there are differences between Redis and the database, see above\n")
 	r.want(t, exitFailed, "player:4  player  Redis: a row  database: no row\n", "")
 	r.want(t, exitFailed, `tags:1  tag  Redis: member "a"  database: no row`+"\n", "")
 	r.want(t, exitFailed, "player:500  player  Redis: no key  database: a row\n", "")
@@ -112,7 +112,11 @@ func TestInterrupted(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	s := newStage(t, "")
-	r := s.flush("plan")
+	temporary := t.TempDir()
+	r := finished(t, command(t, []string{"TMPDIR=" + temporary}, s.args("plan")...))
+	if files, err := os.ReadDir(temporary); err != nil || len(files) != 0 {
+		t.Errorf("plan has left %v, %v", files, err)
+	}
 	r.want(t, exitOK, "0 keys that wait of players -> sqlite:"+s.database+"; nothing is written by this\n", "")
 	r.want(t, exitOK, "table player\n  it is not there; flush migrate would make it:\n    CREATE TABLE ", "")
 	r.want(t, exitOK, "  the SQL:\n    INSERT INTO \"player\"", "")

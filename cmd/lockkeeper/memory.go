@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // A memoryCheck looks once whether a Redis server keeps what it is given.
@@ -26,14 +29,18 @@ func (m *memoryCheck) check(ctx context.Context) error {
 	defer cancel()
 	settings, err := m.settings(ctx)
 	if err != nil {
-		m.app.log.Debug("can't ask Redis whether it keeps what it has", "redis", m.server.address, "error", root(err))
+		var refusal redis.Error
+		if errors.As(err, &refusal) {
+			m.done = true
+			m.app.log.Warn("Redis does not say whether it keeps what it has: see that maxmemory-policy is noeviction", "redis", m.server.address, "error", err)
+		}
 		return nil
 	}
 	m.done = true
-	if settings["appendonly"] == "no" {
+	if settings["aof_enabled"] == "0" {
 		m.app.log.Warn("Redis keeps no append-only file: if it crashes, changes that are not flushed are lost; set appendonly yes", "redis", m.server.address)
 	}
-	policy, limited := settings["maxmemory-policy"], settings["maxmemory"] != "0"
+	policy, limited := settings["maxmemory_policy"], settings["maxmemory"] != "0"
 	switch {
 	case strings.HasPrefix(policy, "volatile-") && limited:
 		m.app.log.Warn("Redis may evict keys that have a TTL, flushed or not; set maxmemory-policy noeviction", "redis", m.server.address, "policy", policy)
@@ -47,14 +54,20 @@ func (m *memoryCheck) check(ctx context.Context) error {
 	return nil
 }
 
+// settings reads what INFO says. It does so also to those who may not read the
+// configuration.
 func (m *memoryCheck) settings(ctx context.Context) (map[string]string, error) {
 	settings := make(map[string]string)
-	for _, name := range []string{"maxmemory-policy", "maxmemory", "appendonly"} {
-		found, err := m.server.rdb.ConfigGet(ctx, name).Result()
+	for _, section := range []string{"memory", "persistence"} {
+		text, err := m.server.rdb.Info(ctx, section).Result()
 		if err != nil {
 			return nil, err
 		}
-		settings[name] = found[name]
+		for line := range strings.Lines(text) {
+			if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+				settings[name] = value
+			}
+		}
 	}
 	return settings, nil
 }
