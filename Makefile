@@ -14,7 +14,7 @@ $(if $(MODULES),,$(error go.work lists no module))
 each = rc=0; for m in $(MODULES); do (cd $$m && $(1)) || { echo "failed in module $$m: $(1)"; rc=1; }; done; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help deps vet lint test test-short build demo demo-packages bench bench-peers soak fuzz tidy tidy-check clean
+.PHONY: help deps vet lint test test-short build demo demo-packages bench bench-peers bench-flush soak chaos-flush fuzz tidy tidy-check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,8 +51,14 @@ bench: deps ## benchmarks of a free lock beside the raw commands of the same cli
 bench-peers: deps ## other lock libraries beside Lockkeeper, about 12 minutes; ARGS=-quick takes 3
 	@go run ./lab/bench $(ARGS)
 
+bench-flush: deps ## from Redis into each database: speed, memory, cost of marks; half an hour, ARGS=-quick takes 5 minutes
+	@go run ./lab/flushbench $(ARGS)
+
 soak: deps ## ten minutes of faults on eight processes, under the race detector; ARGS='-duration 1h -seed N'
 	@go run -race ./lab/soak $(ARGS)
+
+chaos-flush: deps ## three minutes of faults on the flush with each database; ARGS='-duration 1h -db postgres -seed N'
+	@go run ./lab/flushchaos $(ARGS)
 
 fuzz: ## every fuzz function of every module for FUZZTIME (10s)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(MODULES)

@@ -3,6 +3,7 @@ package flush
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/lockkeeper/lockkeeper/internal/script"
 )
@@ -58,9 +59,17 @@ func (e *Engine) collect(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// route returns the first mapping that fits a key, with the key's parts, or nil.
+// route returns the first mapping that fits a key, with the key's parts, or nil. Keys of
+// Lockkeeper are no data, unless a pattern names them.
 func (e *Engine) route(key string) (*route, []string) {
+	own := ""
+	if strings.HasPrefix(strings.TrimPrefix(key, "{"), e.keys.prefix) {
+		own = key[:strings.Index(key, e.keys.prefix)+len(e.keys.prefix)]
+	}
 	for _, r := range e.routes {
+		if !strings.HasPrefix(r.pattern.literals[0], own) {
+			continue
+		}
 		if parts, ok := r.pattern.match(key); ok {
 			return r, parts
 		}

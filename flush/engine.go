@@ -36,6 +36,11 @@ type Config struct {
 	// twentieth; 1 parks whatever can't be written.
 	MaxParked float64
 
+	// AdoptDatabase lets the job be flushed into another database than before, such as one
+	// that was made anew. Without it a process with another one does not work: its URL may
+	// be wrong. What was flushed before is not in the new one until Engine.Resync.
+	AdoptDatabase bool
+
 	// Label says which process this is, to people who ask for the status; "" is the
 	// host's name and the process's number.
 	Label string

@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"strings"
@@ -13,26 +14,27 @@ import (
 var luaFiles embed.FS
 
 var (
-	markScript    = loadScript("mark")
-	pageScript    = loadScript("page")
-	intakeScript  = loadScript("intake")
-	readScript    = loadScript("read")
-	entriesScript = loadScript("entries")
-	ackScript     = loadScript("ack")
-	advanceScript = loadScript("advance")
-	rewindScript  = loadScript("rewind")
-	holdScript    = loadScript("hold")
-	unholdScript  = loadScript("unhold")
-	touchScript   = loadScript("touch")
-	digestScript  = loadScript("digest")
-	walkScript    = loadScript("walk")
-	fieldsScript  = loadScript("fields")
-	pickScript    = loadScript("pick")
-	markedScript  = loadScript("marked")
-	controlScript = loadScript("control")
-	memberScript  = loadScript("member")
-	epochScript   = loadScript("epoch")
-	statusScript  = loadScript("status")
+	markScript     = loadScript("mark")
+	pageScript     = loadScript("page")
+	intakeScript   = loadScript("intake")
+	readScript     = loadScript("read")
+	entriesScript  = loadScript("entries")
+	ackScript      = loadScript("ack")
+	advanceScript  = loadScript("advance")
+	rewindScript   = loadScript("rewind")
+	holdScript     = loadScript("hold")
+	unholdScript   = loadScript("unhold")
+	touchScript    = loadScript("touch")
+	digestScript   = loadScript("digest")
+	walkScript     = loadScript("walk")
+	fieldsScript   = loadScript("fields")
+	pickScript     = loadScript("pick")
+	markedScript   = loadScript("marked")
+	controlScript  = loadScript("control")
+	memberScript   = loadScript("member")
+	databaseScript = loadScript("database")
+	epochScript    = loadScript("epoch")
+	statusScript   = loadScript("status")
 )
 
 // loadScript reads an embedded file; it can't fail for the names above.
@@ -66,7 +68,8 @@ type Keys struct {
 	Control  string // hash: what operators ask for, and which mappings are paused
 	Members  string // hash: process, how it is
 
-	base string
+	prefix string // of all keys of Lockkeeper; of the job's alone where there is none
+	base   string
 }
 
 // Held returns the sorted set that has the marks of a mapping that is paused.
@@ -98,6 +101,7 @@ func KeysOf(prefix, job string) Keys {
 		Cursors:  base + "cursors",
 		Control:  base + "control",
 		Members:  base + "members",
+		prefix:   cmp.Or(prefix, base),
 		base:     base,
 	}
 }

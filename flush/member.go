@@ -104,6 +104,9 @@ func (e *Engine) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkEvery)
 	defer cancel()
 	err := e.sink.Check(ctx)
+	if err == nil {
+		err = e.checkDatabase(ctx)
+	}
 	e.self.mu.Lock()
 	defer e.self.mu.Unlock()
 	e.self.me.Ready = err == nil

@@ -320,7 +320,7 @@ type model func(r *fakeRedis, keys, args []string) (any, error)
 
 // models are all scripts, by their names.
 var models = map[string]model{
-	"ack": ackModel, "advance": advanceModel, "control": controlModel, "digest": digestModel, "entries": entriesModel,
+	"ack": ackModel, "advance": advanceModel, "control": controlModel, "database": databaseModel, "digest": digestModel, "entries": entriesModel,
 	"epoch": epochModel, "fields": fieldsModel, "hold": holdModel, "intake": intakeModel, "mark": markModel,
 	"marked": markedModel, "member": memberModel, "page": pageModel, "pick": pickModel, "read": readModel, "rewind": rewindModel,
 	"status": statusModel, "touch": touchModel, "unhold": unholdModel, "walk": walkModel,
@@ -767,11 +767,14 @@ func digestModel(r *fakeRedis, keys, args []string) (any, error) {
 	var marked, same, other int64
 	for _, key := range keys[4:] {
 		o := r.keys[key]
-		if o == nil || o.kind != args[0] {
+		if o == nil {
 			other++
 			continue
 		}
-		now := o.digest(args)
+		now := "a " + o.kind
+		if o.kind == args[0] {
+			now = o.digest(args)
+		}
 		if before, _ := r.hget(digests, key); before == now {
 			same++
 			continue
@@ -818,6 +821,14 @@ func (o *object) digest(args []string) string {
 	}
 	sum := sha1.Sum([]byte(all.String()))
 	return hex.EncodeToString(sum[:])[:20]
+}
+
+func databaseModel(r *fakeRedis, keys, args []string) (any, error) {
+	if known, there := r.hget(keys[0], "database"); there && args[1] != "1" {
+		return known, nil
+	}
+	r.hset(keys[0], "database", args[0])
+	return args[0], nil
 }
 
 func epochModel(r *fakeRedis, keys, args []string) (any, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockkeeper/lockkeeper"
@@ -46,13 +47,16 @@ func (p *Producer) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Do runs any one write command on a key and returns its reply, such as
+// Do runs any write command that changes one key, and returns its reply, such as
 // Do(ctx, "player:7", "HINCRBY", "points", "10"). DEL, UNLINK and GETDEL record a
 // delete; everything else is a new value. An error that is no *lockkeeper.ReplyError
 // leaves open whether it was written; if it was, it is marked.
 func (p *Producer) Do(ctx context.Context, key, command string, args ...string) (any, error) {
 	if key == "" || command == "" {
 		return nil, errors.New("flush: empty key or command")
+	}
+	if err := checkCommand(command, args); err != nil {
+		return nil, err
 	}
 	op := opUpdate
 	switch strings.ToUpper(command) {
@@ -65,6 +69,24 @@ func (p *Producer) Do(ctx context.Context, key, command string, args ...string) 
 		return nil, fmt.Errorf("flush: %s %q: %w", command, key, err)
 	}
 	return reply, nil
+}
+
+// severalKeys are the commands that change another key than their first.
+var severalKeys = []string{
+	"RENAME", "RENAMENX", "COPY", "MOVE", "SMOVE", "LMOVE", "BLMOVE", "RPOPLPUSH", "BRPOPLPUSH", "MSET", "MSETNX",
+	"LMPOP", "ZMPOP", "BLMPOP", "BZMPOP", "BLPOP", "BRPOP", "BZPOPMIN", "BZPOPMAX", "BITOP",
+}
+
+// checkCommand refuses commands that change keys of which there would be no mark.
+func checkCommand(command string, args []string) error {
+	command = strings.ToUpper(command)
+	switch {
+	case slices.Contains(severalKeys, command),
+		(command == "DEL" || command == "UNLINK") && len(args) > 0,
+		(command == "SORT" || strings.HasPrefix(command, "GEORADIUS")) && slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(strings.ToUpper(a), "STORE") }):
+		return fmt.Errorf("flush: %s changes another key too, which would have no mark: write each key for itself", command)
+	}
+	return nil
 }
 
 // What a mark says has happened to a key.

@@ -57,7 +57,7 @@ func (e *Engine) Run(ctx context.Context, locks *lockkeeper.Client, opts ...lock
 				return e.Lead(ctx, lease)
 			})
 		} else if ctx.Err() == nil {
-			e.cfg.Logger.Warn("does not stand for election: the database is not ready", "job", e.cfg.Job, "error", err)
+			e.cfg.Logger.Warn("does not stand for election", "job", e.cfg.Job, "error", err)
 		}
 		if ctx.Err() == nil && !led && lockIsHopeless(err) { // no error of the database is that
 			return err

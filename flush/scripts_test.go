@@ -316,6 +316,8 @@ func (d *duel) otherArguments(name string) (keys, args []string) {
 	case "control":
 		field := "f" + fmt.Sprint(d.choose(3))
 		return []string{k.Control}, []string{field, []string{"", "on", "off"}[d.choose(3)], "now", fmt.Sprint(d.choose(2))}
+	case "database":
+		return []string{k.Control}, []string{"db" + fmt.Sprint(d.choose(2)), []string{"", "1"}[d.choose(2)]}
 	case "pick":
 		if d.choose(2) == 0 {
 			return []string{k.Parked}, append([]string{"get"}, d.someKeys()...)
@@ -559,7 +561,7 @@ func TestModels(t *testing.T) {
 			t.Errorf("%s has no model", f.Name())
 		}
 	}
-	for seed := range uint64(fromEnv("LOCKKEEPER_DUELS", 300)) {
+	for seed := range uint64(fromEnv("LOCKKEEPER_DUELS", 200)) {
 		d := newDuel(t, conn, scripts, rand.New(rand.NewPCG(seed, 2)).IntN)
 		if diff := d.fight(60); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
@@ -626,6 +628,8 @@ func TestModelsFindPlants(t *testing.T) {
 		{"digest", "if n > most then", "if n > most + 1 then"},
 		{"epoch", ">= tonumber", "> tonumber"},
 		{"epoch", "math.huge", "0"},
+		{"database", "ARGV[2] ~= '1'", "true"},
+		{"digest", "or 'a ' .. found", "or 'another'"},
 		{"control", "redis.call('HDEL', KEYS[1], ARGV[i])", ""},
 		{"pick", "redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1]", "true"},
 		{"marked", "or redis.call('ZSCORE', KEYS[1], key)", ""},

@@ -34,6 +34,9 @@ type tally struct{ keys, parked, waits int }
 // Begin claims the job for a hold, before anything is read: in the database first,
 // whose count is the epoch, and then on Redis, so that only this term acknowledges.
 func (e *Engine) Begin(ctx context.Context, holder sqlfence.Holder) (*Session, error) {
+	if err := e.claimDatabase(ctx); err != nil {
+		return nil, err
+	}
 	term, err := e.sink.Claim(ctx, e.cfg.Job, holder)
 	if err != nil {
 		return nil, err

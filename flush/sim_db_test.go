@@ -74,7 +74,7 @@ func (s simSink) Claim(_ context.Context, _ string, holder sqlfence.Holder) (Ter
 				db.fence, db.owner = fence, owner
 				db.epoch++
 			}
-			t.epoch = db.epoch
+			t.epoch, t.slot.epoch = db.epoch, db.epoch
 			s.slot.world.note(s.slot.name, "claims", fmt.Sprint("epoch ", db.epoch, " error ", r.err))
 			return false
 		},
@@ -107,7 +107,7 @@ func (t *simTerm) RaiseEpoch(_ context.Context, seen int64) error {
 				return false
 			}
 			db.epoch = max(db.epoch, seen) + 1
-			raised = db.epoch
+			raised, t.slot.epoch = db.epoch, db.epoch
 			return false
 		},
 		func() bool { return true },
@@ -149,6 +149,12 @@ func (t *simTerm) Write(_ context.Context, number int64, rows []Row) error {
 		func() bool {
 			if !inOrder {
 				w.fail("the rows of %s are in no order: %v", t.slot.name, r.args)
+			}
+			for i := range rows {
+				c := t.slot.paged[rows[i].mark.key+" "+rows[i].mark.version]
+				if c[fieldPause] != "" || c[fieldStepDown] == formatInt(t.epoch) || c[pauseField(rows[i].Mapping.Table)] != "" {
+					w.fail("%s writes what it has read in a pause: %s", t.slot.name, r.args[i])
+				}
 			}
 			_, r.err = db.apply(t.epoch<<epochShift|number, changes)
 			w.note(t.slot.name, "write, first step", fmt.Sprint(r.args, " error ", r.err))

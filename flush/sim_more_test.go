@@ -11,13 +11,13 @@ import (
 // Schedules of other shapes than those of TestSimulation.
 
 // bubbles runs a schedule for each of so many seeds.
-func bubbles(t *testing.T, n int, run func(t *testing.T, w *world)) {
+func bubbles(t *testing.T, n int, run func(w *world)) {
 	t.Helper()
 	first := uint64(fromEnv("LOCKKEEPER_SIM_SEED", 1))
 	for seed := range uint64(n) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(first+seed, "")
-			run(t, w)
+			run(w)
 			for _, s := range append(w.slots, w.operator) {
 				w.crash(s)
 			}
@@ -34,7 +34,7 @@ func bubbles(t *testing.T, n int, run func(t *testing.T, w *world)) {
 // A pass that meets no error, while nobody writes, leaves nothing, in whatever order the
 // requests of reading ahead and of writing come.
 func TestPassLeavesNothing(t *testing.T) {
-	bubbles(t, 1000, func(t *testing.T, w *world) {
+	bubbles(t, 500, func(w *world) {
 		m := &simMappings[2]
 		for id := range 1 + w.rng.IntN(12) {
 			w.addTruth(m, id+10)
@@ -69,11 +69,11 @@ func TestPassLeavesNothing(t *testing.T) {
 
 // A stream of more entries than a batch takes comes through whole, with faults.
 func TestSimulationOfLongStream(t *testing.T) {
-	n := 30
+	n := 20
 	if testing.Short() {
 		n = 3
 	}
-	bubbles(t, n, func(t *testing.T, w *world) {
+	bubbles(t, n, func(w *world) {
 		w.truths, w.byKey = nil, make(map[string]*truth)
 		w.addTruth(&simMappings[4], 1)
 		w.addTruth(&simMappings[0], 1)
@@ -95,7 +95,7 @@ func TestSimulationOfLongStream(t *testing.T) {
 // A mapping of which too many keys can't be written is paused, and not parked as a whole;
 // when the values are right, everything is written.
 func TestSimulationOfWrongMapping(t *testing.T) {
-	bubbles(t, 300, func(t *testing.T, w *world) {
+	bubbles(t, 150, func(w *world) {
 		w.truths, w.byKey = nil, make(map[string]*truth)
 		m := &simMappings[w.rng.IntN(4)]
 		for id := range 25 + w.rng.IntN(30) {

@@ -206,6 +206,7 @@ func (w *world) runLate() {
 	w.late = slices.Delete(w.late, i, i+1)
 	w.note(r.slot.name, "comes late: "+r.what, nil)
 	r.slot.lateNow = true
+	w.lateEpoch = w.lateEpoch || r.what == "epoch"
 	r.steps[0]()
 	r.slot.lateNow = false
 }

@@ -34,10 +34,11 @@ type world struct {
 	slots []*slot
 	admin *Engine // whose requests run at once
 
-	early    string // which term has ended that should not
-	operator *slot
-	frozen   *slot // it takes no step
-	freeze   int   // for how long
+	lateEpoch bool   // an epoch has been installed late, which ends a term
+	early     string // which term has ended that should not
+	operator  *slot
+	frozen    *slot // it takes no step
+	freeze    int   // for how long
 
 	mu      sync.Mutex
 	pending []*request
@@ -102,10 +103,11 @@ type slot struct {
 	stop     context.CancelFunc // asks it to end after its batch
 	kill     context.CancelFunc
 	fence    uint64
-	reads    map[string]int // key: the state that was read last
-	paged    map[string]bool
-	refusals map[string]int // name of a row: how often it was refused because of a reference
-	lateNow  bool           // what runs now comes late, and its worker may know other things by now
+	epoch    int64
+	reads    map[string]int     // key: the state that was read last
+	paged    map[string]control // key and version: what operators asked for when it was read
+	refusals map[string]int     // name of a row: how often it was refused because of a reference
+	lateNow  bool               // what runs now comes late, and its worker may know other things by now
 }
 
 // A request is one call of a worker, and how far it is.
@@ -241,7 +243,11 @@ func (w *world) execute(s *slot, name string, keys, args []string, run func() (a
 			if version == "" && w.flaw == "" {
 				w.fail("%s has a mark without a version, and nobody makes such", names[i])
 			}
-			s.paged[names[i].(string)+" "+version] = true
+			mark := names[i].(string) + " " + version
+			// If it was read before, it may be in the batch that is being written.
+			if c := parseControl(reply.([]any)[4]); s.paged[mark] == nil || args[0] == "0" || c.stops(s.epoch) == nil && len(c.pauses()) == 0 {
+				s.paged[mark] = c
+			}
 		}
 	case "read", "entries":
 		reply = w.shorten(reply.([]any))
@@ -380,7 +386,7 @@ func (w *world) elect(s *slot) {
 // start runs something in a process.
 func (w *world) start(s *slot, f func(ctx, work context.Context) error) {
 	s.running, s.crashed, s.last = true, false, w.finished && s != w.operator
-	s.reads, s.paged, s.refusals = make(map[string]int), make(map[string]bool), make(map[string]int)
+	s.reads, s.paged, s.refusals = make(map[string]int), make(map[string]control), make(map[string]int)
 	work, kill := context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(work)
 	s.stop, s.kill = stop, kill
@@ -390,7 +396,7 @@ func (w *world) start(s *slot, f func(ctx, work context.Context) error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		s.running = false
-		if s.last && err != nil && !s.crashed && !errors.Is(err, ErrSteppedDown) {
+		if s.last && err != nil && !s.crashed && !w.lateEpoch && !errors.Is(err, ErrSteppedDown) {
 			w.early = fmt.Sprintf("%s has ended by itself: %v", s.name, err)
 		}
 	}()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/flush/internal/dialect"
 	"github.com/lockkeeper/lockkeeper/sqlfence"
@@ -99,11 +100,32 @@ func (s *SQL) Migrate(ctx context.Context) error {
 		if !r.Create || s.tables.Probe(ctx, s.db, r.table) == nil {
 			continue
 		}
-		if _, err := s.db.ExecContext(ctx, s.tables.CreateTable(r.table)); err != nil {
+		if err := s.create(ctx, r); err != nil {
 			return fmt.Errorf("flush: create the table %s: %w", r.Table, err)
 		}
 	}
 	return nil
+}
+
+// create makes the table of a mapping. Where several processes do that at a time,
+// PostgreSQL has all but one of them fail, in spite of IF NOT EXISTS.
+func (s *SQL) create(ctx context.Context, r *route) error {
+	var err error
+	for range 10 {
+		if _, err = s.db.ExecContext(ctx, s.tables.CreateTable(r.table)); err == nil || s.Class(err) == Transient {
+			return err
+		}
+		if s.tables.Probe(ctx, s.db, r.table) == nil {
+			return nil
+		}
+		if s.code(err) == "42501" {
+			return err
+		}
+		if err := rest(ctx, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // Check implements Sink: the database answers, and has the fence's table.
@@ -130,6 +152,12 @@ func (s *SQL) CheckTables(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Identity returns what tells this database from others. It is made when it is first
+// asked for, is kept in the table lockkeeper_fence, and so comes back with a backup.
+func (s *SQL) Identity(ctx context.Context) (string, error) {
+	return s.fence.Identity(ctx)
 }
 
 // Current returns the last claim of a job.

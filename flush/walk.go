@@ -207,7 +207,7 @@ func (e *Engine) Scan(ctx context.Context, table string) (ScanResult, error) {
 			return unexpected(reply)
 		}
 		result.Changed += int(number(v[0]))
-		result.Keys += int(number(v[0]) + number(v[1]) + number(v[2]))
+		result.Keys += int(number(v[0]) + number(v[1]))
 		return nil
 	})
 	if err == nil {

@@ -11,6 +11,7 @@ type statements struct {
 	touch   string // takes the lock of the row of a pair: resource, fence, owner; "" where locked does it
 	locked  string // reads the row under its lock: resource
 	raise   string // raises the epoch of a pair: epoch, resource, fence, owner
+	name    string // sets the owner of a row that has none: owner, resource
 }
 
 func (d Dialect) statements() (statements, error) {
@@ -50,6 +51,7 @@ WHERE resource = ? AND (fence < ? OR (fence = ? AND owner = ?))`,
 		touch:  `UPDATE lockkeeper_fence SET epoch = epoch WHERE resource = ? AND fence = ? AND owner = ?`,
 		locked: readRowSQL + `?`,
 		raise:  `UPDATE lockkeeper_fence SET epoch = max(epoch, ?) + 1 WHERE resource = ? AND fence = ? AND owner = ?`,
+		name:   `UPDATE lockkeeper_fence SET owner = ? WHERE resource = ? AND owner = ''`,
 	}
 }
 
@@ -72,6 +74,7 @@ WHERE resource = $4 AND (fence < $5 OR (fence = $6 AND owner = $7))`,
 		read:   readRowSQL + `$1`,
 		locked: readRowSQL + `$1 FOR SHARE`,
 		raise:  `UPDATE lockkeeper_fence SET epoch = greatest(epoch, $1) + 1 WHERE resource = $2 AND fence = $3 AND owner = $4`,
+		name:   `UPDATE lockkeeper_fence SET owner = $1 WHERE resource = $2 AND owner = ''`,
 	}
 }
 
@@ -96,5 +99,6 @@ WHERE resource = ? AND (fence < ? OR (fence = ? AND owner = ?))`,
 		read:   readRowSQL + `?`,
 		locked: readRowSQL + `? LOCK IN SHARE MODE`,
 		raise:  `UPDATE lockkeeper_fence SET epoch = GREATEST(epoch, ?) + 1 WHERE resource = ? AND fence = ? AND owner = ?`,
+		name:   `UPDATE lockkeeper_fence SET owner = ? WHERE resource = ? AND owner = ''`,
 	}
 }

@@ -206,7 +206,7 @@ func TestFlushStatus(t *testing.T) {
 		return r
 	}
 	run := "lockkeeper flush run -f " + players
-	if got, want := status().stdout, "NO ACTIVE PROCESS: nothing waits; start one: "+run+"\n\noldest  nothing waits\njob     players\n"+
+	if got, want := status().stdout, "NO ACTIVE PROCESS: nothing waits, and no process of this job was ever active here (are --redis and --prefix right?); start one: "+run+"\n\noldest  nothing waits\njob     players\n"+
 		"dirty   0 keys wait\nparked  0 keys can't be flushed\nepoch   none: nobody has worked yet\nactive  nobody\n"; got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -227,7 +227,7 @@ func TestFlushStatus(t *testing.T) {
   "states": [
     {
       "name": "NO ACTIVE PROCESS",
-      "text": "nothing waits",
+      "text": "nothing waits, and no process of this job was ever active here (are --redis and --prefix right?)",
       "do": "start one: ` + run + `"
     }
   ],

@@ -22,7 +22,7 @@ func (a *app) flushParkedCommand() *cobra.Command {
 		Long: `A key whose value can't be its row is parked: it is put aside with its reason, and holds
 up no other. A later change of the key is flushed as any other, and ends its parking.
 
-A name is the key; of an entry of a stream it has the entry's ID besides. Names that are
+A name is the key; of an entry of a stream it is as in 'orders:7 entry 1526919030474-0'. Names that are
 not plain are shown in quotes with escapes such as \n, and are understood so, too.`,
 		Example: `  lockkeeper flush parked ls    -f players.yaml
   lockkeeper flush parked show  -f players.yaml player:7

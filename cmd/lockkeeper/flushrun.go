@@ -28,7 +28,11 @@ the database can't be reached it waits, and says so; changes are kept in Redis.
 
 A Redis that may evict any key when its memory is full (maxmemory-policy allkeys-...) is
 refused with exit code 69: it could evict changes that are not flushed. Set noeviction
-there, or say --allow-eviction.`,
+there, or say --allow-eviction.
+
+A process whose database is not the one that the job was flushed into before does not
+work: its URL may be wrong. If the database is to be a new one, start with
+--adopt-database, and have it filled with flush resync.`,
 		Example: `  lockkeeper flush run -f players.yaml
   lockkeeper flush run -f players.yaml --migrate
   lockkeeper flush run -f players.yaml --redis rediss://redis.example.com:6380/2 --log-format json`,
@@ -42,10 +46,11 @@ there, or say --allow-eviction.`,
 	}
 	c.Flags().BoolVar(&o.migrate, "migrate", false, "make the tables first, as flush migrate does")
 	c.Flags().BoolVar(&o.allowEviction, "allow-eviction", false, "work with a Redis that may evict changes which are not flushed")
+	c.Flags().BoolVar(&o.adopt, "adopt-database", false, "from now on flush into this database, where it was another one")
 	return c
 }
 
-type runOptions struct{ migrate, allowEviction bool }
+type runOptions struct{ migrate, allowEviction, adopt bool }
 
 // flushRun works or stands by until ctx ends.
 func (a *app) flushRun(ctx context.Context, j *job, o runOptions) error {
@@ -73,6 +78,7 @@ func (a *app) flushRun(ctx context.Context, j *job, o runOptions) error {
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
 	cfg := a.engineConfig(j)
+	cfg.AdoptDatabase = o.adopt
 	cfg.Trace.Began = func(int64) {
 		if err := memory.check(ctx); err != nil { // Redis did not answer before
 			refuse(err)

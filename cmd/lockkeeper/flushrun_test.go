@@ -21,10 +21,10 @@ func TestEviction(t *testing.T) {
 	p := s.works("--allow-eviction")
 	p.says("Redis may evict changes that are not flushed; set maxmemory-policy noeviction")
 	p.says("Redis keeps no append-only file")
+	p.signal(syscall.SIGTERM)
 	if n := strings.Count(p.stderr(), "append-only"); n != 1 {
 		t.Errorf("it complains %d times", n)
 	}
-	p.signal(syscall.SIGTERM)
 
 	for _, tt := range []struct{ policy, memory, says string }{
 		{"allkeys-lru", "0", "Redis may evict changes that are not flushed"},

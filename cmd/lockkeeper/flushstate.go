@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/flush"
 )
 
 // A jobState is something that is the case with a job, and what to do about it.
@@ -19,8 +21,10 @@ const (
 	statePaused      = "PAUSED"
 	stateDatabase    = "WAITING FOR DATABASE"
 	stateRedis       = "WAITING FOR REDIS"
+	stateOther       = "OTHER DATABASE"
 	stateInactive    = "NO ACTIVE PROCESS"
 	stateMapping     = "MAPPING PAUSED"
+	stateScan        = "SCAN REFUSED"
 	stateParked      = "PARKED KEYS"
 	stateBehind      = "CATCHING UP"
 	stateConfig      = "CONFIGURATION DIFFERS"
@@ -36,7 +40,7 @@ const behindAfter = 5 * time.Second
 func (s *jobStatus) judge() {
 	s.States = nil
 	for _, check := range []func() *jobState{
-		s.isForeign, s.isPaused, s.isInactive, s.isTroubled, s.hasPausedMapping, s.hasParked, s.isBehind, s.hasOtherConfig, s.hasUnreadyStandby,
+		s.isForeign, s.isPaused, s.isInactive, s.isTroubled, s.hasPausedMapping, s.hasRefusedScan, s.hasParked, s.isBehind, s.hasOtherConfig, s.hasUnreadyStandby,
 	} {
 		if state := check(); state != nil {
 			s.States = append(s.States, *state)
@@ -128,7 +132,11 @@ func (s *jobStatus) isInactive() *jobState {
 	case standbys > 0:
 		return &jobState{stateInactive, fmt.Sprintf("%s by, and one should be active in a moment; %s", count(standbys, "process stands", "processes stand"), s.waiting()), ""}
 	}
-	return &jobState{stateInactive, s.waiting(), "start one: " + s.of.command("run")}
+	text := s.waiting()
+	if s.Epoch == 0 {
+		text += ", and no process of this job was ever active here (are --redis and --prefix right?)"
+	}
+	return &jobState{stateInactive, text, "start one: " + s.of.command("run")}
 }
 
 // isTroubled is for an active process that can't flush.
@@ -144,6 +152,8 @@ func (s *jobStatus) isTroubled() *jobState {
 // trouble returns the state that the error of a process is, and what to do about it.
 func trouble(text string) (name, do string) {
 	switch {
+	case strings.Contains(text, flush.ErrOtherDatabase.Error()):
+		return stateOther, "correct the database of its file; or, if it is to be the new one, run it once with --adopt-database, and resync"
 	case !strings.Contains(text, ": Redis: "):
 		return stateDatabase, ""
 	case strings.Contains(text, "NOPERM"), strings.Contains(text, "executing the script can't"):
@@ -171,6 +181,21 @@ func (s *jobStatus) hasPausedMapping() *jobState {
 		return nil
 	}
 	return &jobState{stateMapping, strings.Join(list, "; "), do}
+}
+
+// hasRefusedScan is for a scan that has found that too many keys have gone.
+func (s *jobStatus) hasRefusedScan() *jobState {
+	w := s.worker()
+	if w == nil {
+		return nil
+	}
+	for _, scan := range w.Scans {
+		if scan.Refused {
+			return &jobState{stateScan, fmt.Sprintf("%d of %d keys of the table %s have gone at once: no row is deleted", scan.Gone, scan.Keys+scan.Gone, scan.Table),
+				"bring the keys back; or, if they are to be gone, " + s.of.command("verify --repair --deletes 100% --table "+scan.Table)}
+		}
+	}
+	return nil
 }
 
 func (s *jobStatus) hasParked() *jobState {

@@ -24,7 +24,7 @@ is not flushed, how many keys wait or are parked, what is paused by whom, which 
 is active, and which others could take over. It asks Redis, and not the database.
 
 Only the first line is one of: OK, CATCHING UP, STANDBY NOT READY, CONFIGURATION DIFFERS,
-PARKED KEYS, MAPPING PAUSED, WAITING FOR DATABASE, WAITING FOR REDIS, NO ACTIVE PROCESS,
+PARKED KEYS, SCAN REFUSED, MAPPING PAUSED, OTHER DATABASE, WAITING FOR DATABASE, WAITING FOR REDIS, NO ACTIVE PROCESS,
 HELD BY ANOTHER PROGRAM, PAUSED; what else is the case follows it, after "also".
 
 --watch shows it again and again until Ctrl-C, with rates: every second in place on a

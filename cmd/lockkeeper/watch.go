@@ -20,9 +20,10 @@ type watchedConn struct {
 	log     *slog.Logger
 	address string
 
-	mu    sync.Mutex
-	since time.Time // of the first request that failed; zero while requests succeed
-	told  time.Time // when that was last said
+	mu     sync.Mutex
+	since  time.Time // of the first request that failed; zero while requests succeed
+	told   time.Time // when that was last said
+	failed time.Time // when the server last refused one because of its state
 }
 
 func (c *watchedConn) EvalSha(ctx context.Context, sha string, keys, args []string) (any, error) {
@@ -50,7 +51,11 @@ func (c *watchedConn) heard(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
+	if down && reply != nil {
+		c.failed = now
+	}
 	switch {
+	case !down && now.Sub(c.failed) < tellEvery: // it takes some requests and refuses others
 	case !down && !c.since.IsZero():
 		c.log.Info("Redis answers again", "redis", c.address, "after", now.Sub(c.since).Round(time.Millisecond))
 		c.since, c.told = time.Time{}, time.Time{}

@@ -2,7 +2,7 @@
 -- flags:
 -- KEYS:    1 dirty  2 versions  3 clock  4 digests  5.. data keys
 -- ARGV:    1 hash, string, set, list, zset or stream  2 most elements of a set, list or zset  3.. of a hash its fields
--- Returns: {marked, the same, not there or of another type}
+-- Returns: {marked, the same, not there}
 -- Keeps:   the digest and the mark are one step. A mark that is there stays as it is: its value is yet to be read.
 local kind, most = ARGV[1], tonumber(ARGV[2])
 local fields = {unpack(ARGV, 3)}
@@ -41,13 +41,14 @@ end
 local t = redis.call('TIME')
 local us = tonumber(t[1]) * 1000000 + tonumber(t[2])
 local last = tonumber(redis.call('GET', KEYS[3]) or 0) or 0
-local marked, same, other = 0, 0, 0
+local marked, same, gone = 0, 0, 0
 for i = 5, #KEYS do
   local key = KEYS[i]
-  if redis.call('TYPE', key)['ok'] ~= kind then
-    other = other + 1
+  local found = redis.call('TYPE', key)['ok']
+  if found == 'none' then
+    gone = gone + 1
   else
-    local now = digest(key)
+    local now = found == kind and digest(key) or 'a ' .. found -- which is parked when it is read
     if redis.call('HGET', KEYS[4], key) == now then
       same = same + 1
     else
@@ -65,4 +66,4 @@ end
 if marked > 0 then
   redis.call('SET', KEYS[3], string.format('%.0f', last))
 end
-return {marked, same, other}
+return {marked, same, gone}

@@ -1,5 +1,5 @@
 -- epoch: install the epoch of a new worker, which must be larger than any before.
--- flags:
+-- flags:   allow-oom
 -- KEYS:    1 epoch
 -- ARGV:    1 epoch
 -- Returns: 1        installed

@@ -1,5 +1,5 @@
 -- intake: give versions to the keys that an application has put into changed or deleted in a transaction of its own.
--- flags:
+-- flags:   allow-oom
 -- KEYS:    1 dirty  2 versions  3 clock  4 changed  5 deleted
 -- ARGV:    1 how many of each set
 -- Returns: how many keys were marked

@@ -149,7 +149,7 @@ func TestKillAndRestart(t *testing.T) {
 	})
 }
 
-// TestPause asks on a connection that was there before and on a new one.
+// TestPause has a statement that runs, and asks another on a new connection.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, kind Kind) {
@@ -174,10 +174,16 @@ func TestPause(t *testing.T) {
 		select {
 		case err := <-asked:
 			t.Errorf("a paused server answers: %v", err)
-		case <-time.After(700 * time.Millisecond):
+		case <-time.After(300 * time.Millisecond):
 		}
-		if len(busy) > 0 && kind == Postgres {
-			t.Errorf("a connection went on: %v", <-busy)
+		pids, err := children(s.process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pid := range append(pids, s.process.Pid) {
+			if got := state(pid); got != "T" && got != "Z" { // Z: has ended, and its stopped parent does not know
+				t.Errorf("process %d is in the state %q", pid, got)
+			}
 		}
 		if err := s.Continue(); err != nil {
 			t.Fatal(err)

@@ -47,7 +47,7 @@ func values(i, edition int) [len(fields)]string {
 		fmt.Sprintf("%d.%02d", 10_000+h%80_000, h%100),
 		strconv.Itoa(int(h >> 7 & 1)),
 		fmt.Sprintf("2026-11-%02dT12:34:56.%06dZ", 1+h%28, h%1e6),
-		fmt.Sprintf("joined on a %08x day, and has not complained since", h),
+		fmt.Sprintf("joined on a %08x day, and has not complained ever since then", h),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -27,6 +28,7 @@ type options struct {
 	rounds  int
 	batch   int
 	profile string
+	silent  bool
 }
 
 func main() {
@@ -43,12 +45,12 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "fewer rows and rounds")
 	flag.StringVar(&o.only, "only", "speed,memory,produce", "the parts to run")
 	flag.StringVar(&o.db, "db", "sqlite,postgres,mariadb", "the databases")
-	flag.IntVar(&o.rows, "rows", 0, "rows of each measurement of speed; 0 is 200,000, or 50,000 with -quick")
+	flag.IntVar(&o.rows, "rows", 0, "rows of each measurement of speed; 0 is 200,000, or 50,000 with -quick; with fewer than 10,000 the other parts are as small")
 	flag.IntVar(&o.rounds, "rounds", 0, "rounds; 0 is 5, or 3 with -quick")
 	flag.IntVar(&o.batch, "batch", 500, "keys of one transaction")
 	flag.StringVar(&o.profile, "profile", "", "write CPU profiles of the workers into this folder")
 	flag.Parse()
-	if err := run(ctx, o.withDefaults()); err != nil {
+	if err := run(ctx, os.Stdout, o.withDefaults()); err != nil {
 		fmt.Fprintln(os.Stderr, "flushbench:", err)
 		os.Exit(1)
 	}
@@ -79,7 +81,7 @@ func (o options) databases() ([]sqlfence.Dialect, error) {
 	return list, nil
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, out io.Writer, o options) (err error) {
 	if !rig.Supported {
 		return errors.New("this needs Linux: it reads /proc")
 	}
@@ -87,7 +89,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &bench{options: o, report: &report{}}
+	b := &bench{options: o, out: out, report: &report{}}
 	if b.dir, err = os.MkdirTemp("", "flushbench-"); err != nil {
 		return err
 	}
@@ -129,9 +131,9 @@ func (b *bench) speeds(ctx context.Context, databases []sqlfence.Dialect) error 
 			return err
 		}
 	}
-	fmt.Printf("\n## Speed: %s rows, batches of %d\n\n", thousands(float64(b.rows)), b.batch)
-	b.report.speeds(os.Stdout)
-	fmt.Printf("\n%s\n", b.report.busy())
+	fmt.Fprintf(b.out, "\n## Speed: %s rows, batches of %d\n\n", thousands(float64(b.rows)), b.batch)
+	b.report.speeds(b.out)
+	fmt.Fprintf(b.out, "\n%s\n", b.report.busy())
 	return nil
 }
 
@@ -144,9 +146,12 @@ func (b *bench) head() {
 			version = "redis-server " + v
 		}
 	}
-	fmt.Printf("* %s; %d CPUs, %s; %s; %s\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"), runtime.NumCPU(), rig.Machine(), runtime.Version(), version)
+	fmt.Fprintf(b.out, "* %s; %d CPUs, %s; %s; %s\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"), runtime.NumCPU(), rig.Machine(), runtime.Version(), version)
 }
 
 func (b *bench) say(format string, args ...any) {
+	if b.silent {
+		return
+	}
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/lockkeeper/lockkeeper/lab/flushbench/rig"
 	"github.com/lockkeeper/lockkeeper/sqlfence"
@@ -13,16 +12,31 @@ import (
 
 // sizes are how many dirty keys a worker begins with.
 func (o options) sizes() []int {
-	if o.quick {
+	switch {
+	case o.rows < 10_000:
+		return []int{o.rows}
+	case o.quick:
 		return []int{10_000, 100_000, 1_000_000}
 	}
 	return []int{10_000, 100_000, 1_000_000, 5_000_000}
 }
 
+// counts are how many dirty keys the memory of Redis is measured with. Its tables double,
+// so that one key more than a power of two takes the most.
+func (o options) counts() []int {
+	switch {
+	case o.rows < 10_000:
+		return []int{o.rows}
+	case o.quick:
+		return []int{10_000, 100_000}
+	}
+	return []int{10_000, 100_000, 131_073, 262_144}
+}
+
 // peaks measures the most memory that a worker takes, from few dirty keys to many.
 func (b *bench) peaks(ctx context.Context, kinds []sqlfence.Dialect) error {
-	fmt.Printf("\n## Peak memory of the worker, by dirty keys at its start\n\n")
-	fmt.Printf("| Database | keys | peak MiB | rows/s |\n|---|---:|---:|---:|\n")
+	fmt.Fprintf(b.out, "\n## Peak memory of the worker, by dirty keys at its start\n\n")
+	fmt.Fprintf(b.out, "| Database | keys | peak MiB | rows/s |\n|---|---:|---:|---:|\n")
 	for _, kind := range kinds {
 		if err := b.peaksOn(ctx, kind); err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
@@ -52,7 +66,7 @@ func (b *bench) peaksOn(ctx context.Context, kind sqlfence.Dialect) (err error) 
 		if err := b.flushedAll(ctx, db, n); err != nil {
 			return err
 		}
-		fmt.Printf("| %s | %s | %.0f | %s |\n", kind, thousands(float64(n)), float64(c.Peak)/(1<<20), thousands(c.perSecond()))
+		fmt.Fprintf(b.out, "| %s | %s | %.0f | %s |\n", kind, thousands(float64(n)), float64(c.Peak)/(1<<20), thousands(c.perSecond()))
 	}
 	return nil
 }
@@ -75,13 +89,9 @@ const outageWrites = 20
 // marks measures what Redis needs for a dirty key beside its data, and that this does
 // not grow while keys are written again and again.
 func (b *bench) marks(ctx context.Context) error {
-	counts := []int{10_000, 100_000, 131_073, 1_000_000}
-	if b.quick {
-		counts = slices.Delete(counts, 2, 4)
-	}
-	fmt.Printf("\n## Redis's memory for marks, keys of %d bytes\n\n", len(key(0)))
-	fmt.Printf("| keys | bytes a dirty key | and a write, after %d writes of each |\n|---:|---:|---:|\n", outageWrites)
-	for _, n := range counts {
+	fmt.Fprintf(b.out, "\n## Redis's memory for marks, keys of %d bytes\n\n", len(key(0)))
+	fmt.Fprintf(b.out, "| keys | bytes a dirty key | and a write, after %d writes of each |\n|---:|---:|---:|\n", outageWrites)
+	for _, n := range b.counts() {
 		b.say("memory of %s marks", thousands(float64(n)))
 		if err := b.rdb.FlushAll(ctx).Err(); err != nil {
 			return err
@@ -109,7 +119,7 @@ func (b *bench) marks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("| %s | %.0f | %.2f |\n", thousands(float64(n)), float64(marked-data)/float64(n),
+		fmt.Fprintf(b.out, "| %s | %.0f | %.2f |\n", thousands(float64(n)), float64(marked-data)/float64(n),
 			float64(after-marked)/float64(n*(outageWrites-1)))
 	}
 	return nil

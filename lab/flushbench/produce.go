@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"time"
 
@@ -80,7 +79,7 @@ func each(n int, f func(i int) error) error {
 
 // produce measures what a write costs, in rounds in which all ways take turns.
 func (b *bench) produce(ctx context.Context) error {
-	n := map[bool]int{false: 100_000, true: 30_000}[b.quick]
+	n := min(b.rows, 100_000)
 	r := &report{}
 	edition := 0
 	for round := range b.rounds {
@@ -103,8 +102,8 @@ func (b *bench) produce(ctx context.Context) error {
 			r.add(0, p.name, c)
 		}
 	}
-	fmt.Printf("\n## Producers: one client, %s hashes that are there get other values, pipelines of %d\n\n", thousands(float64(n)), together)
-	r.writes(os.Stdout)
-	fmt.Printf("\n%s\n", r.busy())
+	fmt.Fprintf(b.out, "\n## Producers: one client, %s hashes that are there get other values, pipelines of %d\n\n", thousands(float64(n)), together)
+	r.writes(b.out)
+	fmt.Fprintf(b.out, "\n%s\n", r.busy())
 	return nil
 }

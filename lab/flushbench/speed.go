@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,6 +21,7 @@ import (
 // A bench is a run of the program.
 type bench struct {
 	options
+	out    io.Writer
 	dir    string
 	redis  *rig.Redis
 	rdb    *redis.Client

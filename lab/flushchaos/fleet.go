@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,7 +51,6 @@ type slot struct {
 	url     string
 	child   *rig.Child
 	deaf    bool
-	stopped bool // by a fault that is not over
 	said    chan string
 }
 
@@ -153,6 +153,13 @@ func (f *fleet) current() (*slot, int64, <-chan struct{}) {
 	return f.active, f.epoch, f.changed
 }
 
+// refusedBoth reports whether the database and Redis have each refused somebody.
+func (f *fleet) refusedBoth() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.heard.refusedDB > 0 && f.heard.refusedAck > 0
+}
+
 // await waits until a worker has claimed that is none of the epochs up to one. It
 // returns nil if that takes too long.
 func (f *fleet) await(ctx context.Context, after int64, within time.Duration) (*slot, int64) {
@@ -171,20 +178,19 @@ func (f *fleet) await(ctx context.Context, after int64, within time.Duration) (*
 	}
 }
 
-// says waits until a worker says one of some kinds.
-func (s *slot) says(ctx context.Context, within time.Duration, kinds ...string) bool {
+// says waits until a worker says one of some kinds, and returns which; "" is that it
+// took too long.
+func (s *slot) says(ctx context.Context, within time.Duration, kinds ...string) string {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
 		select {
 		case kind := <-s.said:
-			for _, k := range kinds {
-				if kind == k {
-					return true
-				}
+			if slices.Contains(kinds, kind) {
+				return kind
 			}
 		case <-ctx.Done():
-			return false
+			return ""
 		}
 	}
 }

@@ -40,6 +40,10 @@ type source struct {
 // some times, while the window is at them, and then left alone.
 const hot, window, writesPerStep = 5, 60, 30
 
+// streamsFor of streamsEvery writes some are to streams, so that there are batches
+// without these.
+const streamsFor, streamsEvery = 800, 2400
+
 // id chooses the number of a key.
 func (s *source) id() int64 {
 	i := s.rng.IntN(hot)
@@ -69,7 +73,7 @@ func (s *source) operation() operation {
 		return s.set("e:" + s.owner() + ":" + id)
 	case p < 0.82:
 		return s.list("l:" + s.owner() + ":" + id)
-	case p < 0.93:
+	case p < 0.87, s.steps%streamsEvery > streamsFor:
 		return s.zset("z:" + id)
 	}
 	return s.stream("x:" + id)

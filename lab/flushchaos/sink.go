@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockkeeper/lockkeeper"
@@ -69,18 +70,22 @@ func (t *watchedTerm) Write(ctx context.Context, number int64, rows []flush.Row)
 	if err == nil && w.Plant == plantAnyVersion {
 		err = w.pop(ctx, rows)
 	}
-	if err == nil {
+	// After the acknowledgement Redis checks the epoch for streams once more: a batch
+	// without these shows that the acknowledgement itself is refused.
+	if err == nil && !slices.ContainsFunc(rows, isStream) {
 		w.freeze(freezeAck)
 	}
 	return err
 }
+
+func isStream(row flush.Row) bool { return row.Mapping.Source == flush.Streams }
 
 // pop takes marks away without a look at their versions.
 func (w *worker) pop(ctx context.Context, rows []flush.Row) error {
 	keys := flush.KeysOf("", job)
 	p := w.rdb.Pipeline()
 	for _, row := range rows {
-		if row.Mapping.Source == flush.Streams {
+		if isStream(row) {
 			continue // its mark is that of many rows
 		}
 		p.ZRem(ctx, keys.Dirty, keyOf(row))

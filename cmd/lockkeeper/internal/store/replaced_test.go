@@ -56,7 +56,11 @@ func TestFileReplaced(t *testing.T) {
 			if _, err := s.Pass(t.Context()); err == nil {
 				t.Fatal("the old term goes on in a new file")
 			}
-			next := w.session()
+			// Whoever comes next does not take the new file for the old one.
+			if _, err := w.engine(w.conn, nil).Begin(t.Context(), newHold(lockkeeper.Fence(w.fence.Add(1)))); !errors.Is(err, flush.ErrOtherDatabase) && !errors.Is(err, store.ErrReplaced) {
+				t.Errorf("got %v; want ErrOtherDatabase", err)
+			}
+			next := w.begin(w.engine(w.conn, func(cfg *flush.Config) { cfg.AdoptDatabase = true }))
 			if _, err := next.Pass(t.Context()); err != nil && !errors.Is(err, store.ErrReplaced) {
 				t.Fatal(err) // once more it is another file than before: none
 			}
@@ -74,7 +78,7 @@ func TestFileReplaced(t *testing.T) {
 func TestEpochsNeverMeet(t *testing.T) {
 	w := newWorld(t, embeddedRedis(t))
 	first := w.session().Epoch()
-	if _, err := w.db.Exec("DELETE FROM lockkeeper_fence"); err != nil {
+	if _, err := w.db.Exec("DELETE FROM lockkeeper_fence WHERE resource LIKE 'flush:%'"); err != nil {
 		t.Fatal(err)
 	}
 	if second := w.session().Epoch(); second <= first {
