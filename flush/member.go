@@ -68,11 +68,17 @@ func (s *self) change(f func(m *Member)) {
 // lead notes that a term began, or with 0 that it is over.
 func (s *self) lead(epoch int64) { s.change(func(m *Member) { m.Epoch = epoch }) }
 
-// passed notes the outcome of a pass.
-func (s *self) passed(stats Stats, err error) {
+// stored notes what a batch did.
+func (s *self) stored(stats Stats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.me.Total.Add(stats)
+}
+
+// passed notes the outcome of a pass.
+func (s *self) passed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.me.Trouble, s.refused = "", false
 	switch {
 	case err == nil:

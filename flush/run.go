@@ -120,7 +120,7 @@ func (e *Engine) Lead(ctx context.Context, lease *lockkeeper.Lease) error {
 			level = slog.LevelError
 		}
 		e.cfg.Logger.Log(ctx, level, "elected, but the job could not be claimed", "job", e.cfg.Job, "error", err)
-		e.self.passed(Stats{}, err)
+		e.self.passed(err)
 		return err
 	}
 	e.self.lead(session.Epoch())
@@ -154,8 +154,8 @@ func (s *Session) run(ctx, work context.Context) error {
 	var troubled time.Time // when the failures in a row began
 	for failures := 0; ; {
 		pause := e.cfg.Interval
-		stats, err := s.pass(ctx, work)
-		e.self.passed(stats, err)
+		_, err := s.pass(ctx, work)
+		e.self.passed(err)
 		switch {
 		case err == nil || errors.Is(err, ErrPaused):
 			failures, troubled = 0, time.Time{}

@@ -122,6 +122,7 @@ func (s *Session) batches(ctx, work context.Context) (Stats, error) {
 		}
 		stats, failed := s.store(work, b)
 		total.Add(stats)
+		s.engine.self.stored(stats)
 		if ahead == nil {
 			return total, failed
 		}
