@@ -24,6 +24,12 @@ const (
 	// what it asked, or after it was asked to step down.
 	refusedRest = 5 * time.Second
 
+	// writeMost bounds one transaction.
+	writeMost = 30 * time.Second
+
+	// finishMost is how long the batch on its way may take when the process is to end.
+	finishMost = 10 * time.Second
+
 	// evalMost bounds one request to Redis.
 	evalMost = 5 * time.Second
 
@@ -112,7 +118,7 @@ func lockIsHopeless(err error) bool {
 func (e *Engine) Lead(ctx context.Context, lease *lockkeeper.Lease) error {
 	// A batch is finished when ctx ends, but never beyond the lease.
 	work, cancel := lease.Bind(context.WithoutCancel(ctx))
-	defer cancel()
+	defer finishSoon(ctx, work, cancel)()
 	session, err := e.Begin(work, lease)
 	if err != nil {
 		level := slog.LevelWarn
@@ -146,6 +152,25 @@ func (e *Engine) Lead(ctx context.Context, lease *lockkeeper.Lease) error {
 	return err
 }
 
+// finishSoon ends work some time after ctx has ended. What it returns ends work and waits
+// for that.
+func finishSoon(ctx, work context.Context, cancel context.CancelFunc) (end func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-ctx.Done():
+			_ = rest(work, finishMost)
+			cancel()
+		case <-work.Done():
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 // run makes passes until ctx ends, or the lease behind work is lost, or the database
 // refuses the term, or Redis refuses what this process asks, which another one may be
 // allowed. Everything else is tried again for ever: marks wait, nothing is lost.
@@ -154,6 +179,7 @@ func (s *Session) run(ctx, work context.Context) error {
 	var troubled time.Time // when the failures in a row began
 	for failures := 0; ; {
 		pause := e.cfg.Interval
+		began := time.Now()
 		_, err := s.pass(ctx, work)
 		e.self.passed(err)
 		switch {
@@ -168,12 +194,12 @@ func (s *Session) run(ctx, work context.Context) error {
 			return context.Cause(work)
 		default:
 			if failures == 0 {
-				troubled = time.Now()
+				troubled = began
 			}
 			pause = backoff(failures)
 			failures++
 			e.cfg.Logger.Warn("batch not flushed; trying again", "job", e.cfg.Job, "pause", pause, "error", err)
-			if time.Since(troubled) > giveWay && e.self.standbyIsReady() {
+			if time.Since(troubled) >= giveWay && e.self.standbyIsReady() {
 				return ErrSteppedDown
 			}
 		}

@@ -28,7 +28,7 @@ func newWorld(seed uint64, f flaw) *world {
 		rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, flaw: f,
 		redis: newFakeRedis(), keys: KeysOf("", "sim"),
 		db:    &simDB{rows: make(map[string]simRow), broken: make(map[string]bool)},
-		byKey: make(map[string]*truth), marks: make(map[string]int), done: make(map[string]bool),
+		byKey: make(map[string]*truth), marks: make(map[string]int), done: make(map[string]bool), touched: make(map[string]bool),
 	}
 	w.redis.now, w.redis.flaw = simStart, f
 	if w.rng.IntN(2) == 0 {

@@ -310,8 +310,9 @@ func (w *world) checkParked(s *slot, t *truth, version, why string) {
 	if strings.HasSuffix(version, opDelete) {
 		of = &t.states[w.marks[t.key+" "+version]]
 	}
-	// One that is in the set of deleted keys by now is parked for a moment.
-	missing := of.absent && (!of.recorded || of.idle || t.bySets) && t.mapping.Missing == Park
+	// One that is in the set of deleted keys by now is parked for a moment; one that an
+	// operator has tried again after it was deleted is parked again.
+	missing := of.absent && (!of.recorded || of.idle || t.bySets || w.touched[t.key+" "+version]) && t.mapping.Missing == Park
 	if !of.bad && !of.refused && !missing && s.refusals[t.key] < patience {
 		w.fail("%s has parked %s without a reason: %s", s.name, t.key, why)
 	}
@@ -343,7 +344,7 @@ func (w *world) checkEntries(t *truth) {
 			w.fail("LOST: entry %s of %s", e.id, t.key)
 		case there && row.text != e.text:
 			w.fail("DIVERGED: entry %s of %s is %q and not %q", e.id, t.key, row.text, e.text)
-		case there && w.isParked(name) && e.writtenAt > e.parkedAt:
+		case there && w.isParked(name) && e.writtenAt > e.parkedAt && !e.gone:
 			w.fail("entry %s of %s is written, and still parked", e.id, t.key)
 		}
 	}

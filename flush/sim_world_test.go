@@ -49,6 +49,7 @@ type world struct {
 	byKey    map[string]*truth
 	marks    map[string]int  // key and version: the state that the version stands for
 	done     map[string]bool // key and version: committed
+	touched  map[string]bool // key and version: nobody has changed the key
 	listed   []Parked        // what an operator has read, and may act on later
 	fences   uint64
 	counter  int // for values that differ
@@ -234,7 +235,9 @@ func (w *world) execute(s *slot, name string, keys, args []string, run func() (a
 	if name == "mark" {
 		w.newState(keys[0], args[0] == opDelete)
 	}
-	w.newMarks(before)
+	for _, mark := range w.newMarks(before) {
+		w.touched[mark] = name == "touch"
+	}
 	switch name {
 	case "page":
 		names, versions := reply.([]any)[5].([]any), reply.([]any)[6].([]any)
@@ -312,18 +315,22 @@ func (w *world) snapshot() shot {
 	return s
 }
 
-// newMarks notes which state of its key a new version stands for.
-func (w *world) newMarks(before shot) {
+// newMarks notes which state of its key a new version stands for, and returns the new
+// ones.
+func (w *world) newMarks(before shot) []string {
 	o := w.redis.keys[w.keys.Versions]
 	if o == nil {
-		return
+		return nil
 	}
+	var marks []string
 	for key, version := range o.hash {
-		if before.versions[key] != version {
-			w.marks[key+" "+version] = len(w.byKey[key].states) - 1
-			delete(w.done, key+" "+version)
+		if mark := key + " " + version; before.versions[key] != version {
+			w.marks[mark] = len(w.byKey[key].states) - 1
+			delete(w.done, mark)
+			marks = append(marks, mark)
 		}
 	}
+	return marks
 }
 
 // intakeNotAtomic takes keys out of a set first, and marks them in another step.

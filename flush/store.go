@@ -73,7 +73,7 @@ func (s *Session) write(ctx context.Context, w *writing, rows []Row) error {
 		return nil
 	}
 	s.number++
-	err := s.term.Write(ctx, s.number, rows)
+	err := s.transact(ctx, rows)
 	if err == nil {
 		w.written = append(w.written, rows...)
 		s.forgetTries(rows)
@@ -102,6 +102,14 @@ func (s *Session) write(ctx context.Context, w *writing, rows []Row) error {
 		return s.write(ctx, w, rows)
 	}
 	return err
+}
+
+// transact writes rows in one transaction, whose time is bounded: a database that does not
+// answer at all must not keep the job from a process that can reach it.
+func (s *Session) transact(ctx context.Context, rows []Row) error {
+	ctx, cancel := context.WithTimeout(ctx, writeMost)
+	defer cancel()
+	return s.term.Write(ctx, s.number, rows)
 }
 
 // withoutPaused puts the marks aside whose mappings are paused, and returns the other

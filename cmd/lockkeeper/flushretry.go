@@ -130,7 +130,7 @@ func (a *app) dropParked(ctx context.Context, c *console, ch *choice, yes bool) 
 	}
 	if len(list) > 0 && !yes {
 		question := fmt.Sprintf("Drop %s of %s? Their rows stay as they are.", count(len(list), "parked key", "parked keys"), c.Job)
-		if err := a.confirm(question, "--yes"); err != nil {
+		if err := a.confirm(ctx, question, "--yes"); err != nil {
 			return err
 		}
 	}

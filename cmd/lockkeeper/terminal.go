@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -64,15 +65,35 @@ func (s *screen) erase() {
 	}
 }
 
+// readLine reads one line, or returns when ctx ends. The read itself can't be interrupted:
+// its goroutine ends with the process then.
+func readLine(ctx context.Context, file *os.File) (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	lines := make(chan line, 1)
+	go func() {
+		text, err := bufio.NewReader(file).ReadString('\n')
+		lines <- line{text, err}
+	}()
+	select {
+	case l := <-lines:
+		return l.text, l.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
 // confirm asks a question on the terminal. Without one, or with a file that comes from
 // standard input, there is nobody to ask, and the flag has to be there.
-func (a *app) confirm(question, flag string) error {
+func (a *app) confirm(ctx context.Context, question, flag string) error {
 	file, ok := a.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return usagef("%s Nobody can be asked here: add %s", question, flag)
 	}
 	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(file).ReadString('\n')
+	answer, err := readLine(ctx, file)
 	if err != nil && answer == "" {
 		return usagef("no answer; nothing was changed")
 	}

@@ -401,8 +401,12 @@ func TestHeldUpInTransaction(t *testing.T) {
 		redistest.Until(t, "it stands before its commit", func() bool { return cut.times() == 1 })
 		w.set("player:1", "points", "3")
 		w.sink = direct
+		began := time.Now()
 		next := w.session() // waits for the fence's row
 		w.want(w.passOf(next), flush.Stats{Keys: 2, Upserts: 2})
+		if took := time.Since(began); took > 12*time.Second {
+			t.Errorf("the old session was let be idle for a second, and the next worker waited for %s", took)
+		}
 		w.rows("SELECT id, score FROM player ORDER BY id", "1 3;2 2")
 		giveUp()
 		if err := <-passed; err == nil {

@@ -423,8 +423,9 @@ func TestResync(t *testing.T) {
 // TestVerifyDuringAWrite: a key that is written, and perhaps flushed, between any two
 // steps of a comparison is no difference. The steps are the same on all databases.
 func TestVerifyDuringAWrite(t *testing.T) {
-	for what, flushed := range map[string]bool{"written": false, "written and flushed": true} {
+	for _, what := range []string{"written before", "written after", "flushed before", "flushed after"} {
 		t.Run(what, func(t *testing.T) {
+			did, where, _ := strings.Cut(what, " ")
 			w := newWorld(t, realRedis(t), sources()...)
 			s := w.fillAll(3)
 			tap := w.tap()
@@ -432,7 +433,7 @@ func TestVerifyDuringAWrite(t *testing.T) {
 			steps, at, worked := 1, 0, false
 			for ; at < steps; at++ {
 				steps = 0
-				tap.before = func(step, []string) error {
+				work := func() error {
 					if steps++; steps-1 == at && !worked {
 						worked = true // once, even if a script has to be loaded
 						n := strconv.Itoa(at + 10)
@@ -441,20 +442,25 @@ func TestVerifyDuringAWrite(t *testing.T) {
 						w.change("tags:1", "SADD", n)
 						w.change("events:1", "XADD", "*", "n", n)
 						w.change("queue:2", "LSET", "0", n)
-						if flushed {
+						if did == "flushed" {
 							w.passOf(s)
 						}
 					}
 					return nil
 				}
+				if where == "before" {
+					tap.before = func(step, []string) error { return work() }
+				} else {
+					tap.after = func(step) error { return work() }
+				}
 				list, err := e.Verify(t.Context(), w.sink, flush.VerifyOptions{})
-				tap.before, worked = nil, false
+				tap.before, tap.after, worked = nil, nil, false
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, v := range list {
 					if v.Differ+v.Orphans+v.Unreadable > 0 {
-						t.Errorf("before step %d: %+v", at, v)
+						t.Errorf("step %d: %+v", at, v)
 					}
 				}
 				w.set("player:2", "points", "1")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -134,6 +135,9 @@ func (d Database) WithPassword(password string) Database {
 	}
 	return d
 }
+
+// LogValue is what a log shows.
+func (d Database) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
 // String names the database to people, without a password.
 func (d Database) String() string {
