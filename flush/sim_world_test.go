@@ -117,7 +117,6 @@ type request struct {
 	what  string
 	keys  []string
 	args  []string
-	seq   int
 	phase int
 
 	steps   []func() bool // each returns true if the request has come to its end

@@ -70,6 +70,8 @@ func bringSources(t *testing.T, w *world) {
 	s := w.session()
 	w.change("player:1", "HSET", "name", "Ann", "points", "10")
 	w.change("player:7:stats:2026-01-02", "HSET", "kills", "3")
+	w.change("player:7:stats:2026-01-03", "HSET", "kills", "4")
+	w.change("player:8:stats:2026-01-02", "HSET", "kills", "5")
 	w.change("greeting:en", "SET", "hello")
 	w.change("visits:1", "SET", "18446744073709551615")
 	w.change("document:1", "SET", `{"address": {"city": "Ulm", "zip": "0123"}, "balance": 12345678901234567890.10}`)
@@ -81,11 +83,11 @@ func bringSources(t *testing.T, w *world) {
 	w.change("board:2", "ZADD", "0.1", "8", "1e300", "9")
 	w.change("events:1", "XADD", "5-1", "what", "came", "n", "1")
 	w.change("events:1", "XADD", "5-2", "what", "went")
-	w.want(w.passOf(s), flush.Stats{Keys: 12, Upserts: 3 + 1 + 1 + 2 + 4 + 3 + 2 + 2 - 1, Parked: 1})
+	w.want(w.passOf(s), flush.Stats{Keys: 14, Upserts: 1 + 3 + 1 + 1 + 2 + 4 + 3 + 2 + 2, Parked: 1})
 	w.parked("board:1", "member 9: ")
 	w.tables(map[string]string{
 		"id, name, score FROM player":                         "1 Ann 10",
-		"day, player_id, kills FROM stats":                    "2026-01-02 7 3",
+		"day, player_id, kills FROM stats ORDER BY kills":     "2026-01-02 7 3;2026-01-03 7 4;2026-01-02 8 5",
 		"lang, words FROM greeting":                           "en hello",
 		"id, n, shown FROM visits":                            "1 18446744073709551615 18446744073709551615",
 		"id, city, balance FROM document":                     "1 Ulm 12345678901234567890.10;2 - -",
@@ -136,7 +138,7 @@ func bringSources(t *testing.T, w *world) {
 	}
 	w.want(w.passOf(s), flush.Stats{Keys: 9, Deletes: 8})
 	w.tables(map[string]string{
-		"id FROM player": "", "day FROM stats": "", "lang FROM greeting": "", "id FROM visits": "", "id FROM document": "2",
+		"id FROM player": "", "day, player_id FROM stats ORDER BY player_id": "2026-01-03 7;2026-01-02 8", "lang FROM greeting": "", "id FROM visits": "", "id FROM document": "2",
 		"id, tag FROM tag": "2 a", "id FROM queue": "", "id, who FROM board": "2 8", "count(*) FROM event": "3",
 	})
 	w.status(0, 0)
