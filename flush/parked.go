@@ -132,10 +132,14 @@ func (e *Engine) GetParked(ctx context.Context, names ...string) ([]Parked, erro
 
 // RetryParked marks parked keys again, as what they were marked when they were parked,
 // and returns how many were. Each stays parked until it is flushed. A key that is marked
-// already is tried without this.
+// already is tried without this, and one that is not parked any more is left alone.
 func (e *Engine) RetryParked(ctx context.Context, list ...Parked) (int, error) {
 	marked := 0
 	for chunk := range slices.Chunk(list, chunkSize) {
+		chunk, err := e.stillParked(ctx, chunk)
+		if err != nil {
+			return marked, err
+		}
 		names := make([]string, len(chunk))
 		ops := make([]string, len(chunk))
 		var cursors []string
@@ -161,6 +165,15 @@ func (e *Engine) RetryParked(ctx context.Context, list ...Parked) (int, error) {
 		}
 	}
 	return marked, nil
+}
+
+// stillParked returns what is parked now of a list, as it is now.
+func (e *Engine) stillParked(ctx context.Context, list []Parked) ([]Parked, error) {
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name()
+	}
+	return e.GetParked(ctx, names...)
 }
 
 // DropParked forgets parked keys, and returns how many. Their rows stay as they are; a

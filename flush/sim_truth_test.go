@@ -239,7 +239,8 @@ func (w *world) checkHold(s *slot, before shot, set string) {
 		if _, was := before.aside[set][key]; was {
 			continue
 		}
-		if version, _ := w.redis.hget(w.keys.Versions, key); s.paged[key+" "+version] == nil {
+		version, _ := w.redis.hget(w.keys.Versions, key)
+		if _, read := s.paged[key+" "+version]; !read {
 			w.fail("%s has put the mark %s of %s aside, which it has not read", s.name, version, key)
 		}
 	}

@@ -105,10 +105,10 @@ type slot struct {
 	kill     context.CancelFunc
 	fence    uint64
 	epoch    int64
-	reads    map[string]int     // key: the state that was read last
-	paged    map[string]control // key and version: what operators asked for when it was read
-	refusals map[string]int     // name of a row: how often it was refused because of a reference
-	lateNow  bool               // what runs now comes late, and its worker may know other things by now
+	reads    map[string]int  // key: the state that was read last
+	paged    map[string]bool // key and version that was read: whether operators let it be written
+	refusals map[string]int  // name of a row: how often it was refused because of a reference
+	lateNow  bool            // what runs now comes late, and its worker may know other things by now
 }
 
 // A request is one call of a worker, and how far it is.
@@ -246,9 +246,11 @@ func (w *world) execute(s *slot, name string, keys, args []string, run func() (a
 				w.fail("%s has a mark without a version, and nobody makes such", names[i])
 			}
 			mark := names[i].(string) + " " + version
+			c := parseControl(reply.([]any)[4])
+			may := c.stops(s.epoch) == nil && c[pauseField(w.byKey[names[i].(string)].mapping.Table)] == ""
 			// If it was read before, it may be in the batch that is being written.
-			if c := parseControl(reply.([]any)[4]); s.paged[mark] == nil || args[0] == "0" || c.stops(s.epoch) == nil && len(c.pauses()) == 0 {
-				s.paged[mark] = c
+			if _, before := s.paged[mark]; !before || args[0] == "0" || may {
+				s.paged[mark] = may
 			}
 		}
 	case "read", "entries":
@@ -392,7 +394,7 @@ func (w *world) elect(s *slot) {
 // start runs something in a process.
 func (w *world) start(s *slot, f func(ctx, work context.Context) error) {
 	s.running, s.crashed, s.last = true, false, w.finished && s != w.operator
-	s.reads, s.paged, s.refusals = make(map[string]int), make(map[string]control), make(map[string]int)
+	s.reads, s.paged, s.refusals = make(map[string]int), make(map[string]bool), make(map[string]int)
 	work, kill := context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(work)
 	s.stop, s.kill = stop, kill

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -429,4 +430,40 @@ func TestRunScans(t *testing.T) {
 		st, err := w.engine(w.conn, nil).Status(t.Context())
 		return err == nil && len(st.Members) == 1 && len(st.Members[0].Scans) == 1 && st.Members[0].Scans[0].Keys == 3
 	})
+}
+
+// TestWordsOfSQL: names that mean something to the database, in capitals, and as long as
+// they can be.
+func TestWordsOfSQL(t *testing.T) {
+	long := strings.Repeat("x", 63)
+	m := flush.Mapping{Keys: "order:{from}:{User}", Table: "order", Create: true,
+		Key:     []flush.Column{{Name: "from", Type: flush.Int64}, {Name: "User", Type: flush.Text}},
+		Columns: []flush.Column{{Name: "select", Type: flush.Text}, {Name: "GROUP", Type: flush.Int64}, {Name: long, Type: flush.Bool}}}
+	c := flush.Mapping{Keys: "values:{key}", Table: long, Create: true, Source: flush.SortedSets,
+		Key: []flush.Column{{Name: "key", Type: flush.Int64}}, Columns: []flush.Column{{Name: "table", Field: "member", Type: flush.Text}, {Name: "Limit", Field: "score", Type: flush.Float64}}}
+	eachWorld(t, func(t *testing.T, w *world) {
+		if err := w.sink.CheckTables(t.Context()); err != nil {
+			t.Error(err)
+		}
+		s := w.session()
+		for i := range 3 {
+			w.set(fmt.Sprintf("order:%d:u", i), "select", "s", "GROUP", "1", long, "yes")
+			w.change(fmt.Sprintf("values:%d", i), "ZADD", "1", "a", "2", "b")
+		}
+		w.passOf(s)
+		w.remove("order:1:u")
+		w.remove("values:1")
+		w.set("order:2:u", "select", "new")
+		w.change("values:2", "ZREM", "a")
+		plan, err := w.engine(w.conn, nil).Plan(t.Context(), w.sink, flush.PlanOptions{})
+		if err != nil || plan.Tables[0].Delete != 1 || plan.Tables[1].Update != 1 {
+			t.Errorf("%+v, %v", plan, err)
+		}
+		w.want(w.passOf(s), flush.Stats{Keys: 4, Upserts: 2, Deletes: 2})
+		for table, v := range w.verify(flush.VerifyOptions{}) {
+			if v.Same != 2 || v.Rows != 2 || v.Differ+v.Orphans > 0 {
+				t.Errorf("%s: %+v", table, v)
+			}
+		}
+	}, m, c)
 }
