@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -238,8 +237,7 @@ func (w *worker) leadDeaf(ctx context.Context, lease *lockkeeper.Lease) error {
 			break
 		}
 		w.log.Warn("batch not flushed; trying again", "error", err)
-		// That it is to step down can be told from its text only.
-		if work.Err() != nil || strings.Contains(err.Error(), "step down") {
+		if work.Err() != nil || errors.Is(err, flush.ErrSteppedDown) {
 			break
 		}
 		_ = pause(ctx, 100*time.Millisecond)
