@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 // Schedules of other shapes than those of TestSimulation.
@@ -155,7 +154,7 @@ func (w *world) goOn() {
 	ready := w.ready()
 	switch {
 	case len(ready) == 0:
-		w.sleep(1100 * time.Millisecond)
+		w.sleep(6 * tick)
 		if !w.led() {
 			w.electAnother()
 		}

@@ -247,7 +247,7 @@ func (w *world) execute(s *slot, name string, keys, args []string, run func() (a
 			}
 			mark := names[i].(string) + " " + version
 			c := parseControl(reply.([]any)[4])
-			may := c.stops(s.epoch) == nil && c[pauseField(w.byKey[names[i].(string)].mapping.Table)] == ""
+			may := c["pause"] == "" && c["step-down"] != formatInt(s.epoch) && c["pause:"+w.byKey[names[i].(string)].mapping.Table] == ""
 			// If it was read before, it may be in the batch that is being written.
 			if _, before := s.paged[mark]; !before || args[0] == "0" || may {
 				s.paged[mark] = may

@@ -69,7 +69,7 @@ type Resync struct {
 }
 
 // Resync marks all keys of the mapping of a table, or with "" of all mappings, so that
-// they are flushed again. Rows whose keys are not there are left as they are. progress,
+// they are flushed again; streams from their first entry on. Rows whose keys are not there are left as they are. progress,
 // which may be nil, is called from time to time.
 func (e *Engine) Resync(ctx context.Context, table string, progress func(Progress)) (Resync, error) {
 	var total Resync
@@ -79,6 +79,9 @@ func (e *Engine) Resync(ctx context.Context, table string, progress func(Progres
 	}
 	for i, r := range routes {
 		err := e.walk(ctx, r, func(keys []string, share float64) error {
+			if err := e.rewindAll(ctx, r, keys); err != nil {
+				return err
+			}
 			n, err := e.touch(ctx, r.Table, keys, slices.Repeat([]string{"U"}, len(keys)))
 			total.Keys += len(keys)
 			total.Marked += n
@@ -92,6 +95,19 @@ func (e *Engine) Resync(ctx context.Context, table string, progress func(Progres
 		}
 	}
 	return total, nil
+}
+
+// rewindAll has streams read from their first entry on.
+func (e *Engine) rewindAll(ctx context.Context, r *route, keys []string) error {
+	if r.source() != Streams {
+		return nil
+	}
+	args := make([]string, 0, 2*len(keys))
+	for _, key := range keys {
+		args = append(args, key, "0-0")
+	}
+	_, err := e.eval(ctx, rewindScript, []string{e.keys.Cursors}, args...)
+	return err
 }
 
 // routesOf returns the routes of a table, or with "" all.

@@ -316,7 +316,7 @@ func (s *show) clean(ctx context.Context) error {
 	keys := flush.KeysOf("", s.job)
 	lock := lockkeeper.DefaultPrefix + flush.LockName(s.job)
 	all := []string{
-		keys.Dirty, keys.Versions, keys.Clock, keys.Epoch, keys.Parked,
+		keys.Dirty, keys.Versions, keys.Clock, keys.Epoch, keys.Parked, keys.Control, keys.Members,
 		lock, lock + ":lk-fence", lock + ":lk-line", lock + ":lk-places",
 	}
 	iter := s.rdb.Scan(ctx, 0, s.prefix+":*", 1000).Iterator()

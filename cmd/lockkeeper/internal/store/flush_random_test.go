@@ -231,14 +231,14 @@ func simulate(t *testing.T, p place, rdb *redis.Client, runs int, plant func(*si
 }
 
 func TestSimulation(t *testing.T) {
-	runs := 25
+	runs := 20
 	if testing.Short() {
 		runs = 15
 	}
 	eachPlace(t, func(t *testing.T, p place, rdb *redis.Client) {
 		n := runs
 		if !strings.HasSuffix(t.Name(), "/SQLite") { // the others are slower
-			n = max(10, n/4)
+			n = max(6, n/4)
 		}
 		simulate(t, p, rdb, n, nil)
 	})

@@ -245,3 +245,18 @@ func (w *world) run(key, command string, args ...string) {
 		w.t.Fatal(err)
 	}
 }
+
+// TestResyncOfAStream writes all of its entries again.
+func TestResyncOfAStream(t *testing.T) {
+	w := newWorld(t, realRedis(t), everySource()...)
+	for range 3 {
+		w.run("player:1:stream", "XADD", "*", "f", "v")
+	}
+	w.pass()
+	exec(t, w.db, "DELETE FROM player_stream")
+	if r, err := w.engine(w.conn, nil).Resync(t.Context(), "player_stream", nil); err != nil || r.Marked != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	w.want(w.pass(), flush.Stats{Keys: 1, Upserts: 3})
+	w.rows("SELECT count(*) FROM player_stream", "3")
+}
