@@ -10,11 +10,7 @@ func TestSimulationFindsFlaws(t *testing.T) {
 		holdWithoutCompare, advanceBeforeCommit, intakeNotAtomic, markNotAtomic,
 	} {
 		t.Run(string(f), func(t *testing.T) {
-			seed := uint64(1)
-			if f == perKeyCounter { // an acknowledgement of this very term has to run late: that is rare
-				seed = 17_000
-			}
-			w := simulate(t, seed, 40_000, f, make(census))
+			w := simulate(t, 1, 10_000, f, make(census))
 			if w == nil {
 				t.Fatal("not found")
 			}
