@@ -577,7 +577,7 @@ func fromEnv(name string, otherwise int) int {
 // TestSimulation runs as many schedules as LOCKKEEPER_SIM_SCHEDULES says, from the seed
 // LOCKKEEPER_SIM_SEED on. A schedule that fails says its seed, and what has happened.
 func TestSimulation(t *testing.T) {
-	n, seed := fromEnv("LOCKKEEPER_SIM_SCHEDULES", 5000), fromEnv("LOCKKEEPER_SIM_SEED", 1)
+	n, seed := fromEnv("LOCKKEEPER_SIM_SCHEDULES", 4000), fromEnv("LOCKKEEPER_SIM_SEED", 1)
 	if testing.Short() {
 		n /= 10
 	}
