@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockkeeper/lockkeeper/internal/script"
 	"github.com/lockkeeper/lockkeeper/sqlfence"
 )
 
@@ -28,11 +29,7 @@ func (s *Session) putAside(ctx context.Context, w *writing, stats *Stats) error 
 			args = append(args, m.key, m.version)
 		}
 		keys := []string{e.keys.Epoch, e.keys.Dirty, e.keys.Versions, where}
-		reply, err := e.eval(ctx, holdScript, keys, args...)
-		if err == nil {
-			err = s.fencedReply(reply)
-		}
-		if err != nil {
+		if _, err := s.eval(ctx, holdScript, keys, args...); err != nil {
 			return err
 		}
 	}
@@ -51,7 +48,7 @@ func (s *Session) acknowledge(ctx context.Context, w *writing, stats *Stats) err
 		case row.entry == "":
 			args = append(args, row.mark.key, row.mark.version, "")
 		case w.parked > 0: // it may be one of them, that was tried again
-			args = append(args, entryName(row.mark.key, row.entry), "", "")
+			args = append(args, row.name(), "", "")
 		}
 	}
 	for _, m := range w.skips {
@@ -75,10 +72,7 @@ func (s *Session) acknowledge(ctx context.Context, w *writing, stats *Stats) err
 		return nil
 	}
 	keys := append([]string{e.keys.Epoch, e.keys.Dirty, e.keys.Versions, e.keys.Parked}, e.aside()...)
-	reply, err := e.eval(ctx, ackScript, keys, args...)
-	if err == nil {
-		err = s.fencedReply(reply)
-	}
+	reply, err := s.eval(ctx, ackScript, keys, args...)
 	if err != nil {
 		return err
 	}
@@ -123,18 +117,18 @@ func (s *Session) advance(ctx context.Context, w *writing) error {
 	if len(args) == 1 {
 		return nil
 	}
-	reply, err := s.engine.eval(ctx, advanceScript, []string{s.engine.keys.Epoch, s.engine.keys.Cursors}, args...)
-	if err != nil {
-		return err
-	}
-	return s.fencedReply(reply)
+	_, err := s.eval(ctx, advanceScript, []string{s.engine.keys.Epoch, s.engine.keys.Cursors}, args...)
+	return err
 }
 
-// fencedReply returns the error for the reply of a script that found another epoch.
-func (s *Session) fencedReply(reply any) error {
-	v, ok := reply.([]any)
-	if ok && len(v) == 2 && v[0] == "fenced" {
-		return fmt.Errorf("%w: Redis has epoch %v, ours is %d", sqlfence.ErrFenced, v[1], s.term.Epoch())
+// eval runs a script that does nothing where another epoch stands, and says so then.
+func (s *Session) eval(ctx context.Context, run *script.Script, keys []string, args ...string) (any, error) {
+	reply, err := s.engine.eval(ctx, run, keys, args...)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if v, ok := reply.([]any); ok && len(v) == 2 && v[0] == "fenced" {
+		return nil, fmt.Errorf("%w: Redis has epoch %v, ours is %d", sqlfence.ErrFenced, v[1], s.term.Epoch())
+	}
+	return reply, nil
 }

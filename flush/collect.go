@@ -42,20 +42,19 @@ func (e *Engine) collect(ctx context.Context, b *batch) error {
 			reads[r.rank] = append(reads[r.rank], pending{m, key})
 		}
 	}
-	left, late := mostBytes, &batch{page: &page{}}
+	left := mostBytes
+	var late []mark
 	for i, keys := range reads {
 		unread, err := e.read(ctx, e.routes[i], keys, b, &left)
 		if err != nil {
 			return err
 		}
 		for _, p := range unread {
-			late.marks = append(late.marks, p.mark)
+			late = append(late, p.mark)
 		}
 	}
-	if len(late.marks) > 0 {
-		b.later += len(late.marks)
-		b.marks = without(b.marks, late)
-	}
+	b.later += len(late)
+	b.marks = without(b.marks, late)
 	return nil
 }
 

@@ -117,8 +117,8 @@ func (e *Engine) setControl(ctx context.Context, fieldsAndValues ...string) erro
 // Pause stops the flushing of the job, or of one mapping, until Resume. The active
 // process stays active, and notices within a second. Marks are kept.
 func (e *Engine) Pause(ctx context.Context, p Pause) error {
-	if p.Table != "" && !e.hasTable(p.Table) {
-		return errNoTable(p.Table)
+	if _, err := e.routesOf(p.Table); err != nil {
+		return err
 	}
 	if p.Since.IsZero() {
 		p.Since = time.Now()
@@ -134,8 +134,8 @@ func (e *Engine) Pause(ctx context.Context, p Pause) error {
 // Resume ends the pause of the job (""), or of the mapping of a table. Resuming what is
 // not paused changes nothing.
 func (e *Engine) Resume(ctx context.Context, table string) error {
-	if table != "" && !e.hasTable(table) {
-		return errNoTable(table)
+	if _, err := e.routesOf(table); err != nil {
+		return err
 	}
 	// The worker brings back what it has put aside for a mapping that is not paused: from
 	// here it could put something aside after our last look.
@@ -163,12 +163,3 @@ func (e *Engine) StepDown(ctx context.Context, epoch int64) error {
 }
 
 func errNoTable(table string) error { return fmt.Errorf("flush: no mapping has the table %q", table) }
-
-func (e *Engine) hasTable(table string) bool {
-	for _, r := range e.routes {
-		if r.Table == table {
-			return true
-		}
-	}
-	return false
-}

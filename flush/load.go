@@ -6,17 +6,17 @@ import "context"
 // its mark is harmless: it has a newer mark. Keys of the batch before, which is being
 // written, are left out.
 func (e *Engine) load(ctx context.Context, before *batch) (*batch, error) {
-	skip := 0
+	var busy []mark
 	if before != nil {
-		skip = len(before.marks)
+		busy = before.marks
 	}
-	p, err := e.pageAll(ctx, skip)
+	p, err := e.pageAll(ctx, len(busy))
 	if err != nil {
 		return nil, err
 	}
 	full := len(p.marks) == e.cfg.Batch
 	b := &batch{page: p}
-	p.marks = without(p.marks, before)
+	p.marks = without(p.marks, busy)
 	if err := e.collect(ctx, b); err != nil {
 		return nil, err
 	}
@@ -25,13 +25,13 @@ func (e *Engine) load(ctx context.Context, before *batch) (*batch, error) {
 	return b, nil
 }
 
-// without returns the marks of keys that are not in a batch.
-func without(marks []mark, before *batch) []mark {
-	if before == nil || len(marks) == 0 {
+// without returns the marks, in their place, whose keys are not among others.
+func without(marks, others []mark) []mark {
+	if len(marks) == 0 || len(others) == 0 {
 		return marks
 	}
-	busy := make(map[string]bool, len(before.marks))
-	for _, m := range before.marks {
+	busy := make(map[string]bool, len(others))
+	for _, m := range others {
 		busy[m.key] = true
 	}
 	rest := marks[:0]

@@ -95,7 +95,7 @@ func (v *verifier) deleteOrphans(ctx context.Context) error {
 		return nil
 	}
 	for chunk := range slices.Chunk(v.gone, chunkSize) {
-		n, err := v.touch(ctx, v.route.Table, chunk, slices.Repeat([]string{"D"}, len(chunk)))
+		n, err := v.touchAll(ctx, v.route.Table, chunk, "D")
 		v.found.Deleted += n
 		if err != nil {
 			return err

@@ -44,16 +44,16 @@ func (p *parked) show() string {
 }
 
 // field is the name under which it is kept.
-func (p *parked) field() string {
-	if p.Entry != "" {
-		return entryName(p.mark.key, p.Entry)
-	}
-	return p.mark.key
-}
+func (p *parked) field() string { return parkedName(p.mark.key, p.Entry) }
 
-// entryName is the name of a parked entry. An ID has no space, so that it can be taken
-// apart from its end.
-func entryName(key, id string) string { return key + " entry " + id }
+// parkedName is the name of a parked key, or of the entry of a stream with this ID. An ID
+// has no space, so that the two can be told apart from the end.
+func parkedName(key, id string) string {
+	if id == "" {
+		return key
+	}
+	return key + " entry " + id
+}
 
 // json is what is kept on Redis, beside the times and the name.
 func (p *parked) json() string {
@@ -95,12 +95,7 @@ func parseParked(name, raw string) Parked {
 
 // Name returns what RetryParked and DropParked know it by: the key, and for an entry
 // of a stream its ID besides.
-func (p *Parked) Name() string {
-	if p.Entry != "" {
-		return entryName(p.Key, p.Entry)
-	}
-	return p.Key
-}
+func (p *Parked) Name() string { return parkedName(p.Key, p.Entry) }
 
 // EachParked calls f for every parked key, in no order, until it returns false. A key
 // that is parked meanwhile may be missed, and one may come twice.
@@ -225,6 +220,11 @@ func (e *Engine) eachField(ctx context.Context, hash string, f func(name, value 
 			return nil
 		}
 	}
+}
+
+// touchAll marks keys again, all for the same reason; see touch.lua.
+func (e *Engine) touchAll(ctx context.Context, table string, names []string, op string) (int, error) {
+	return e.touch(ctx, table, names, slices.Repeat([]string{op}, len(names)))
 }
 
 // touch marks keys again. The table is that of their digests; "" is none.

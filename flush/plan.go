@@ -170,8 +170,7 @@ func (p *planner) look(ctx context.Context, pg *page) error {
 		if err := p.rows(ctx, b.rows); err != nil {
 			return err
 		}
-		rest := &batch{page: &page{marks: done}}
-		pg.marks = without(marks, rest)
+		pg.marks = without(marks, done)
 	}
 	return nil
 }

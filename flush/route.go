@@ -56,7 +56,8 @@ func newRoute(m *Mapping, rank int) (*route, error) {
 	return r, nil
 }
 
-// args are what the scripts that read values take after the kind.
+// fields are what the scripts that read values take last: the fields of a hash, or the most
+// elements.
 func (r *route) fields() []string {
 	if r.source() != Hashes {
 		return []string{formatInt(int64(r.limit()))}

@@ -207,7 +207,7 @@ func (w *world) isParked(name string) bool {
 
 // safe reports whether an entry is in the database or parked, or needs to be neither.
 func (w *world) safe(t *truth, e *entryTruth) bool {
-	return e.committed || e.gone || e.wasDropped || w.isParked(entryName(t.key, e.id))
+	return e.committed || e.gone || e.wasDropped || w.isParked(parkedName(t.key, e.id))
 }
 
 // checkCursors makes sure that no cursor has moved over an entry that is not safe.
@@ -297,7 +297,7 @@ func (w *world) checkParkedEntry(s *slot, t *truth, id string) {
 		}
 		w.ticks++
 		e.parkedAt = w.ticks
-		if !e.bad && !e.refused && !s.lateNow && (e.parent == "" || s.refusals[entryName(t.key, id)] < patience) {
+		if !e.bad && !e.refused && !s.lateNow && (e.parent == "" || s.refusals[parkedName(t.key, id)] < patience) {
 			w.fail("%s has parked entry %s of %s without a reason", s.name, id, t.key)
 		}
 	}
@@ -338,7 +338,7 @@ func (w *world) checkEnd() {
 
 func (w *world) checkEntries(t *truth) {
 	for _, e := range t.entries {
-		name := entryName(t.key, e.id)
+		name := parkedName(t.key, e.id)
 		row, there := w.db.rows[t.key+"|"+e.id]
 		switch {
 		case !w.safe(t, e):

@@ -80,12 +80,7 @@ type Row struct {
 }
 
 // name returns what the row is known by among those that are parked.
-func (r *Row) name() string {
-	if r.entry != "" {
-		return entryName(r.mark.key, r.entry)
-	}
-	return r.mark.key
-}
+func (r *Row) name() string { return parkedName(r.mark.key, r.entry) }
 
 // A coder is a Sink that knows the database's own code of an error.
 type coder interface{ Code(err error) string }

@@ -199,7 +199,7 @@ func (v *verifier) repair(ctx context.Context, keys []string) error {
 	if !v.o.Repair {
 		return nil
 	}
-	n, err := v.touch(ctx, v.route.Table, keys, slices.Repeat([]string{"U"}, len(keys)))
+	n, err := v.touchAll(ctx, v.route.Table, keys, "U")
 	v.found.Repaired += n
 	return err
 }

@@ -116,7 +116,7 @@ func (v *verifier) repairStream(ctx context.Context, key, from string) error {
 	if _, err := v.eval(ctx, rewindScript, []string{v.keys.Cursors}, key, justBefore(from)); err != nil {
 		return err
 	}
-	n, err := v.touch(ctx, v.route.Table, []string{key}, []string{"U"})
+	n, err := v.touchAll(ctx, v.route.Table, []string{key}, "U")
 	v.found.Repaired += n
 	return err
 }

@@ -69,8 +69,8 @@ type Resync struct {
 }
 
 // Resync marks all keys of the mapping of a table, or with "" of all mappings, so that
-// they are flushed again; streams from their first entry on. Rows whose keys are not there are left as they are. progress,
-// which may be nil, is called from time to time.
+// they are flushed again; streams from their first entry on. Rows whose keys are not there
+// are left as they are. progress, which may be nil, is called from time to time.
 func (e *Engine) Resync(ctx context.Context, table string, progress func(Progress)) (Resync, error) {
 	var total Resync
 	routes, err := e.routesOf(table)
@@ -82,7 +82,7 @@ func (e *Engine) Resync(ctx context.Context, table string, progress func(Progres
 			if err := e.rewindAll(ctx, r, keys); err != nil {
 				return err
 			}
-			n, err := e.touch(ctx, r.Table, keys, slices.Repeat([]string{"U"}, len(keys)))
+			n, err := e.touchAll(ctx, r.Table, keys, "U")
 			total.Keys += len(keys)
 			total.Marked += n
 			if progress != nil {
@@ -250,7 +250,7 @@ func (e *Engine) scanGone(ctx context.Context, r *route, result *ScanResult) err
 		return nil
 	}
 	for chunk := range slices.Chunk(gone, chunkSize) {
-		n, err := e.touch(ctx, r.Table, chunk, slices.Repeat([]string{"D"}, len(chunk)))
+		n, err := e.touchAll(ctx, r.Table, chunk, "D")
 		result.Deleted += n
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/flush"
+	"github.com/lockkeeper/lockkeeper/internal/redistest"
 	"github.com/lockkeeper/lockkeeper/lab/flushbench/rig"
 )
 
@@ -190,35 +191,27 @@ func (n *nemesis) stepDown(ctx context.Context) error {
 	return nil
 }
 
-func (n *nemesis) loseRedis(ctx context.Context) error {
-	s := n.anyOrActive()
-	s.redis.SwallowReplies()
+func (n *nemesis) loseRedis(ctx context.Context) error { return n.lose(ctx, n.anyOrActive().redis) }
+
+func (n *nemesis) slowRedis(ctx context.Context) error { return n.slow(ctx, n.anyOrActive().redis) }
+
+func (n *nemesis) loseDatabase(ctx context.Context) error { return n.lose(ctx, n.anyOrActive().db) }
+
+func (n *nemesis) slowDatabase(ctx context.Context) error { return n.slow(ctx, n.anyOrActive().db) }
+
+// lose keeps the replies on a way from a worker for some time.
+func (n *nemesis) lose(ctx context.Context, way *redistest.Proxy) error {
+	way.SwallowReplies()
 	_ = pause(ctx, n.span(300*time.Millisecond, 2*time.Second)) // ctx does not end
-	s.redis.Heal()
+	way.Heal()
 	return nil
 }
 
-func (n *nemesis) slowRedis(ctx context.Context) error {
-	s := n.anyOrActive()
-	s.redis.Delay(n.span(20*time.Millisecond, 300*time.Millisecond))
+// slow makes a way slow for some time.
+func (n *nemesis) slow(ctx context.Context, way *redistest.Proxy) error {
+	way.Delay(n.span(20*time.Millisecond, 300*time.Millisecond))
 	_ = pause(ctx, n.span(time.Second, 2*time.Second)) // ctx does not end
-	s.redis.Delay(0)
-	return nil
-}
-
-func (n *nemesis) loseDatabase(ctx context.Context) error {
-	s := n.anyOrActive()
-	s.db.SwallowReplies()
-	_ = pause(ctx, n.span(300*time.Millisecond, 2*time.Second)) // ctx does not end
-	s.db.Heal()
-	return nil
-}
-
-func (n *nemesis) slowDatabase(ctx context.Context) error {
-	s := n.anyOrActive()
-	s.db.Delay(n.span(20*time.Millisecond, 300*time.Millisecond))
-	_ = pause(ctx, n.span(time.Second, 2*time.Second)) // ctx does not end
-	s.db.Delay(0)
+	way.Delay(0)
 	return nil
 }
 
