@@ -62,6 +62,15 @@ func TestBadBraces(t *testing.T) {
 	}
 }
 
+// "{x}" and "x" would have one line and one fence counter.
+func TestTagAlone(t *testing.T) {
+	for prefix, name := range map[string]string{lockkeeper.NoPrefix: "{x}", "{": "x}", "{a": "}"} {
+		m := lockkeepertest.NewMemory()
+		_, err := newClient(t, m, lockkeeper.Config{Prefix: prefix}).Mutex(name).Try(t.Context())
+		wantErr(t, err, lockkeeper.ErrInvalid)
+	}
+}
+
 // Names at the border of what is allowed work.
 func TestGoodNames(t *testing.T) {
 	bubble(t, func(t *testing.T) {

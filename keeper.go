@@ -114,13 +114,14 @@ func (c *Client) renewAll(leases []*core.Lease) {
 func (c *Client) renew(ctx context.Context, batch []*core.Lease) error {
 	keys := make([]string, len(batch))
 	args := make([]string, 2*len(batch))
+	asked := make([]core.Terms, len(batch))
 	sent := c.clock.now()
 	bound := sent
 	c.mu.Lock()
 	for i, l := range batch {
 		h := l.Holder.(*hold)
 		keys[i] = h.lock.keys[0]
-		args[2*i], args[2*i+1] = h.core.Owner, h.ttl
+		args[2*i], args[2*i+1], asked[i] = h.core.Owner, h.ttl, l.Terms()
 		bound = max(bound, l.Bound(sent))
 	}
 	c.mu.Unlock()
@@ -131,7 +132,7 @@ func (c *Client) renew(ctx context.Context, batch []*core.Lease) error {
 	if err == nil {
 		outcomes, err = renewOutcomes(reply, len(batch))
 	}
-	c.renewed(batch, sent, outcomes, err)
+	c.renewed(batch, asked, sent, outcomes, err)
 	if trace := c.cfg.Trace; trace != nil && trace.Renew != nil {
 		trace.Renew(RenewTrace{Leases: len(batch), Took: c.clock.now().Sub(sent), Err: err})
 	}
@@ -139,7 +140,7 @@ func (c *Client) renew(ctx context.Context, batch []*core.Lease) error {
 }
 
 // renewed takes in what became of a batch; without outcomes that is not known.
-func (c *Client) renewed(batch []*core.Lease, sent core.Instant, outcomes []core.Outcome, err error) {
+func (c *Client) renewed(batch []*core.Lease, asked []core.Terms, sent core.Instant, outcomes []core.Outcome, err error) {
 	var lost []*core.Lease
 	now := c.clock.now()
 	c.mu.Lock()
@@ -149,7 +150,7 @@ func (c *Client) renewed(batch []*core.Lease, sent core.Instant, outcomes []core
 			outcome = outcomes[i]
 		}
 		l.Holder.(*hold).renewErr = err
-		if end := c.keeper.Renewal(l, sent, now, outcome); end != core.NotEnded && end != core.Withdrawn {
+		if end := c.keeper.Renewal(l, asked[i], sent, now, outcome); end != core.NotEnded && end != core.Withdrawn {
 			lost = append(lost, l)
 		}
 	}

@@ -127,8 +127,16 @@ func keysOf(prefix, name string) (keys [4]string, err error) {
 		return keys, invalidf("name %q: names that end in %s, %s or %s are reserved", name, fenceSuffix, lineSuffix, placeSuffix)
 	case strings.ContainsAny(key, "{}") && !hasHashTag(key):
 		return keys, invalidf("name %q: braces must form a hash tag, as in \"{user:7}:cart\"", name)
+	case isTag(key):
+		return keys, invalidf("name %q: a key that is a hash tag and nothing else would share its line with the key %q", name, key[1:len(key)-1])
 	}
 	return derive(key), nil
+}
+
+// isTag reports whether the key is a hash tag and nothing else. The keys that derive from
+// it would be those of what is between its braces. A prefix without braces rules it out.
+func isTag(key string) bool {
+	return key[0] == '{' && strings.IndexByte(key, '}') == len(key)-1
 }
 
 // derive returns all keys of a lock's key. A key without a hash tag becomes the tag of

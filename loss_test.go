@@ -177,6 +177,30 @@ func TestExtendNeverShortens(t *testing.T) {
 	})
 }
 
+// Extend while a renewal is on its way: when that is answered and Extend's own request is
+// lost, the key lives for as long as the renewal has asked for.
+func TestExtendBesideARenewal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := holds(t)
+		renewals := 0
+		h.wire.breaks(func(ctx context.Context, c call, run func() (any, error)) (any, error) {
+			if renewals++; renewals == 1 {
+				defer time.Sleep(20 * ms)
+				return run()
+			}
+			return hangs(ctx, c, run)
+		})
+		time.Sleep(renewal + 10*ms) // it has run, and is not answered
+		ctx, cancel := context.WithTimeout(t.Context(), 100*ms)
+		defer cancel()
+		wantErr(t, h.lease.Extend(ctx, time.Minute), lockkeeper.ErrUnavailable)
+		if left, most := time.Until(h.lease.Deadline()), h.server.TTL("lockkeeper:orders"); left >= most {
+			t.Errorf("believed for %s, and the key lives for %s", left, most)
+		}
+		h.wantLostAfter(t, renewal+belief)
+	})
+}
+
 func TestExtendFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		h := holds(t)

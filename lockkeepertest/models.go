@@ -281,7 +281,11 @@ func releaseModel(m *Memory, keys, args []string) (any, error) {
 	case to == again:
 		return []any{begins, us, last, others}, nil
 	}
-	return []any{"held", m.get(keys[0]).value, m.pttl(keys[0]), us, before}, nil
+	reply := []any{"held", m.get(keys[0]).value, m.pttl(keys[0]), us}
+	if before < 0 { // the line is full
+		return reply, nil
+	}
+	return append(reply, before), nil
 }
 
 func renewModel(m *Memory, keys, args []string) (any, error) {

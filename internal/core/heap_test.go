@@ -167,7 +167,7 @@ func (n *naive) touch(k *core.Keeper, r *rand.Rand, x *naiveLease, now core.Inst
 	default:
 		sent := now.Add(-ms * time.Duration(r.IntN(60)))
 		outcome := []core.Outcome{core.Renewed, core.Renewed, core.Unsure, core.Unsure, core.NotOurs}[r.IntN(5)]
-		k.Renewal(x.l, sent, now, outcome)
+		k.Renewal(x.l, x.l.Terms(), sent, now, outcome)
 		n.renewal(x, sent, now, outcome)
 	}
 }

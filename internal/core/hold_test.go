@@ -345,7 +345,7 @@ func TestLimitIsForOneTurn(t *testing.T) {
 	if renew, ended := k.Tick(at(50)); len(renew) != 1 || len(ended) != 0 {
 		t.Errorf("renewed %d, ended %d: a lease that was not to be renewed has to catch up", len(renew), len(ended))
 	}
-	k.Renewal(l, at(50), at(51), core.Renewed)
+	k.Renewal(l, l.Terms(), at(50), at(51), core.Renewed)
 	wantUntil(t, l, at(950))
 	k.Limit(l, at(60), 20*ms)
 	wantUntil(t, l, at(80))

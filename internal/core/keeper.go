@@ -85,11 +85,11 @@ func (l *Lease) Bound(now Instant) Instant {
 
 // nextRenewal is a third of the TTL after the last success, or a little sooner, so
 // that two more tries fit. A renewal that cannot lengthen belief any more is not made.
-func (l *Lease) nextRenewal(sent Instant, early float64) Instant {
+func (l *Lease) nextRenewal(ttl time.Duration, sent Instant, early float64) Instant {
 	if l.until == l.most {
 		return Never
 	}
-	third := float64(l.terms.TTL / 3)
+	third := float64(ttl / 3)
 	return sent.Add(time.Duration(third * (1 - early)))
 }
 
@@ -233,15 +233,16 @@ func (k *Keeper) Expire(l *Lease, now Instant) bool {
 	return l.end != NotEnded || k.expire(l, now)
 }
 
-// Renewal takes in what became of a renewal that was sent at sent, and returns
-// why the lease is over, or NotEnded.
+// Renewal takes in what became of a renewal that was sent at sent and asked for these
+// terms, and returns why the lease is over, or NotEnded.
 //
-// A success counts from when it was sent, and only while belief still stands: a
-// lost lease never revives. A success never shortens belief, because the server
+// A success counts from when it was sent, for what was asked for then, and only while
+// belief still stands: a lost lease never revives, and a Change since does not lengthen
+// what the server has granted. A success never shortens belief, because the server
 // never shortens the key (see renew.lua), in whatever order requests run.
 // Without an answer the lease stays believed until its time, and is tried again
 // soon.
-func (k *Keeper) Renewal(l *Lease, sent, now Instant, outcome Outcome) End {
+func (k *Keeper) Renewal(l *Lease, asked Terms, sent, now Instant, outcome Outcome) End {
 	switch {
 	case l.end != NotEnded:
 		return l.end
@@ -251,9 +252,9 @@ func (k *Keeper) Renewal(l *Lease, sent, now Instant, outcome Outcome) End {
 		return l.end
 	case outcome == Renewed:
 		l.failures = 0
-		l.proven = max(l.proven, l.terms.Until(sent))
+		l.proven = max(l.proven, asked.Until(sent))
 		l.until = min(l.proven, l.most)
-		l.due = max(l.nextRenewal(sent, early*k.spread()), now)
+		l.due = max(l.nextRenewal(asked.TTL, sent, early*k.spread()), now)
 	default:
 		l.due = now.Add(backoff(l.failures, 20*time.Millisecond, l.terms.TTL/10))
 		l.failures++

@@ -82,7 +82,7 @@ func TestTickRenewsAtAThirdAndEndsAtBelief(t *testing.T) {
 func TestRenewalCountsFromSending(t *testing.T) {
 	k, l := hold(0)
 	k.Tick(at(333))
-	wantEnd(t, k.Renewal(l, at(340), at(800), core.Renewed), core.NotEnded)
+	wantEnd(t, k.Renewal(l, l.Terms(), at(340), at(800), core.Renewed), core.NotEnded)
 	wantUntil(t, l, at(1240))
 	// It was due at 340 + 333; now is later, so it is due at once.
 	if renew, _ := k.Tick(at(800)); len(renew) != 1 {
@@ -92,13 +92,26 @@ func TestRenewalCountsFromSending(t *testing.T) {
 
 func TestRenewalNeverShortens(t *testing.T) {
 	k, l := hold(0)
-	k.Renewal(l, at(500), at(510), core.Renewed)
+	k.Renewal(l, l.Terms(), at(500), at(510), core.Renewed)
 	wantUntil(t, l, at(1400))
-	k.Renewal(l, at(300), at(520), core.Renewed) // sent before, answered after
+	k.Renewal(l, l.Terms(), at(300), at(520), core.Renewed) // sent before, answered after
 	wantUntil(t, l, at(1400))
 	k.Change(l, core.Terms{TTL: 30 * ms, Margin: 3 * ms})
-	k.Renewal(l, at(600), at(610), core.Renewed) // a shorter TTL
+	k.Renewal(l, l.Terms(), at(600), at(610), core.Renewed) // a shorter TTL
 	wantUntil(t, l, at(1400))
+}
+
+// A renewal that was on its way when the TTL was changed has lengthened the key's life by
+// what it asked for, and by no more.
+func TestRenewalOfBeforeAChange(t *testing.T) {
+	k, l := hold(0)
+	asked := l.Terms()
+	k.Change(l, core.Terms{TTL: 10 * time.Second, Margin: time.Second})
+	wantEnd(t, k.Renewal(l, asked, at(10), at(20), core.Renewed), core.NotEnded)
+	wantUntil(t, l, at(910))
+	if renew, _ := k.Tick(at(10 + 333)); len(renew) != 1 {
+		t.Error("not renewed at a third of what the server has granted")
+	}
 }
 
 func TestChangeWaitsForARenewal(t *testing.T) {
@@ -109,7 +122,7 @@ func TestChangeWaitsForARenewal(t *testing.T) {
 	if l.Terms() != longer {
 		t.Errorf("terms are %+v", l.Terms())
 	}
-	k.Renewal(l, at(10), at(20), core.Renewed)
+	k.Renewal(l, l.Terms(), at(10), at(20), core.Renewed)
 	wantUntil(t, l, at(2710))
 	if renew, _ := k.Tick(at(1009)); len(renew) != 0 {
 		t.Error("renewed before a third of the new TTL")
@@ -122,9 +135,9 @@ func TestChangeWaitsForARenewal(t *testing.T) {
 func TestLateSuccessNeverRevives(t *testing.T) {
 	k, l := hold(0)
 	k.Tick(at(333))
-	wantEnd(t, k.Renewal(l, at(340), at(900), core.Renewed), core.Expired) // nobody called Tick before
+	wantEnd(t, k.Renewal(l, l.Terms(), at(340), at(900), core.Renewed), core.Expired) // nobody called Tick before
 	wantUntil(t, l, at(900))
-	wantEnd(t, k.Renewal(l, at(340), at(910), core.Renewed), core.Expired)
+	wantEnd(t, k.Renewal(l, l.Terms(), at(340), at(910), core.Renewed), core.Expired)
 	wantUntil(t, l, at(900))
 	if k.Len() != 0 {
 		t.Error("a lost lease is kept")
@@ -136,19 +149,19 @@ func TestLateSuccessNeverRevives(t *testing.T) {
 
 func TestNotOursEndsAtOnce(t *testing.T) {
 	k, l := hold(0)
-	wantEnd(t, k.Renewal(l, at(340), at(350), core.NotOurs), core.Taken)
+	wantEnd(t, k.Renewal(l, l.Terms(), at(340), at(350), core.NotOurs), core.Taken)
 	wantEnd(t, l.End(), core.Taken)
 	if k.Len() != 0 {
 		t.Error("a taken lease is kept")
 	}
-	wantEnd(t, k.Renewal(l, at(340), at(360), core.Renewed), core.Taken)
+	wantEnd(t, k.Renewal(l, l.Terms(), at(340), at(360), core.Renewed), core.Taken)
 }
 
 func TestNotOursAfterTheEndChangesNothing(t *testing.T) {
 	k, l := hold(0)
 	k.Drop(l)
 	wantEnd(t, l.End(), core.Withdrawn)
-	wantEnd(t, k.Renewal(l, at(340), at(350), core.NotOurs), core.Withdrawn)
+	wantEnd(t, k.Renewal(l, l.Terms(), at(340), at(350), core.NotOurs), core.Withdrawn)
 	k.Drop(l)
 	wantEnd(t, l.End(), core.Withdrawn)
 }
@@ -164,7 +177,7 @@ func TestUnsureIsRetriedUntilBeliefEnds(t *testing.T) {
 		}
 		if len(renew) > 0 {
 			sent = append(sent, now)
-			wantEnd(t, k.Renewal(l, now, now, core.Unsure), core.NotEnded) // fails at once
+			wantEnd(t, k.Renewal(l, l.Terms(), now, now, core.Unsure), core.NotEnded) // fails at once
 		}
 		now = k.Wake(now)
 	}
@@ -187,14 +200,14 @@ func TestUnsureIsRetriedUntilBeliefEnds(t *testing.T) {
 func TestSuccessEndsTheBackoff(t *testing.T) {
 	k, l := hold(0)
 	k.Tick(at(333))
-	k.Renewal(l, at(333), at(333), core.Unsure)
+	k.Renewal(l, l.Terms(), at(333), at(333), core.Unsure)
 	k.Tick(at(353))
-	k.Renewal(l, at(353), at(353), core.Unsure)
+	k.Renewal(l, l.Terms(), at(353), at(353), core.Unsure)
 	k.Tick(at(393))
-	k.Renewal(l, at(393), at(394), core.Renewed)
+	k.Renewal(l, l.Terms(), at(393), at(394), core.Renewed)
 	wantUntil(t, l, at(1293))
 	k.Tick(at(726))
-	k.Renewal(l, at(726), at(726), core.Unsure)
+	k.Renewal(l, l.Terms(), at(726), at(726), core.Unsure)
 	if renew, _ := k.Tick(at(746)); len(renew) != 1 {
 		t.Error("the backoff did not start again at 20 ms")
 	}
@@ -213,7 +226,7 @@ func TestShortTTLHasNoHotLoop(t *testing.T) {
 		now = next
 		if renew, _ := k.Tick(now); len(renew) > 0 {
 			tries++
-			k.Renewal(&l, now, now, core.Unsure)
+			k.Renewal(&l, l.Terms(), now, now, core.Unsure)
 		}
 	}
 	if tries > 6 {
@@ -225,12 +238,12 @@ func TestMaxHold(t *testing.T) {
 	k, l := hold(1200 * ms)
 	wantUntil(t, l, at(900))
 	k.Tick(at(333))
-	k.Renewal(l, at(333), at(340), core.Renewed)
+	k.Renewal(l, l.Terms(), at(333), at(340), core.Renewed)
 	wantUntil(t, l, at(1200)) // not 1233
 	if renew, _ := k.Tick(at(1199)); len(renew) != 0 {
 		t.Error("renewed though nothing can be gained")
 	}
-	wantEnd(t, k.Renewal(l, at(1190), at(1199), core.Renewed), core.NotEnded)
+	wantEnd(t, k.Renewal(l, l.Terms(), at(1190), at(1199), core.Renewed), core.NotEnded)
 	wantUntil(t, l, at(1200))
 	if _, ended := k.Tick(at(1200)); len(ended) != 1 {
 		t.Error("not ended at the longest hold")
@@ -304,8 +317,8 @@ func TestTickKeepsTheBackoffOfOthers(t *testing.T) {
 	k.Hold(&a)
 	k.Hold(&b)
 	k.Tick(at(333)) // both
-	k.Renewal(&a, at(333), at(334), core.Unsure)
-	k.Renewal(&b, at(333), at(335), core.Unsure) // due at 354 and 355
+	k.Renewal(&a, a.Terms(), at(333), at(334), core.Unsure)
+	k.Renewal(&b, b.Terms(), at(333), at(335), core.Unsure) // due at 354 and 355
 	if renew, _ := k.Tick(at(354)); len(renew) != 1 || renew[0] != &a {
 		t.Errorf("%d renewed, want only the one whose pause is over", len(renew))
 	}

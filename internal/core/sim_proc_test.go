@@ -100,13 +100,13 @@ func (p *simProc) tick() {
 		l.Holder.(*simHold).lose()
 	}
 	for _, l := range renew {
-		h := l.Holder.(*simHold)
-		p.s.send(p, l.Bound(now), func() any { return p.s.server.renew(h.core.Owner, l.Terms().TTL) }, func(r any) {
+		h, asked := l.Holder.(*simHold), l.Terms()
+		p.s.send(p, l.Bound(now), func() any { return p.s.server.renew(h.core.Owner, asked.TTL) }, func(r any) {
 			outcome := core.Unsure
 			if r != nil {
 				outcome = r.(core.Outcome)
 			}
-			if end := p.keeper.Renewal(l, now, p.now(), outcome); end != core.NotEnded && end != core.Withdrawn {
+			if end := p.keeper.Renewal(l, asked, now, p.now(), outcome); end != core.NotEnded && end != core.Withdrawn {
 				h.lose()
 			}
 		})
