@@ -91,8 +91,8 @@ func (c *Client) setLive(live bool, err error) {
 func (c *Client) told(message string) {
 	kind, rest, _ := strings.Cut(message, ":")
 	owner, rest, ok := cutOwner(rest)
-	if !ok {
-		return
+	if !ok || !strings.HasPrefix(owner, valueMark+c.id+".") {
+		return // another's: what it has is not ours to give up
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

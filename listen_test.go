@@ -147,7 +147,8 @@ func TestStrangeMessages(t *testing.T) {
 		lease := mustTry(t, p.holder)
 		result := waits(t.Context(), p.lock)
 		settled(time.Second)
-		channel := p.server.first(t, lineKey)
+		id, _, _ := strings.Cut(p.server.first(t, lineKey), ".")
+		channel := "lockkeeper:wake:" + id
 		for _, message := range []string{"", "x", "lockkeeper:other", "{", "}", "{}", "a}b", ordersKey, lineKey, "\x00"} {
 			p.server.Publish(channel, message)
 		}
@@ -165,6 +166,22 @@ func TestStrangeMessages(t *testing.T) {
 			if key != ordersKey && key != "{lockkeeper:orders}:lk-fence" {
 				t.Errorf("key %q is there", key)
 			}
+		}
+	})
+}
+
+// What another client holds is not given up because of a message about it.
+func TestMessageAboutAnother(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newParty(t)
+		lease := mustTry(t, p.holder)
+		waits(t.Context(), p.lock)
+		settled(time.Second)
+		id, _, _ := strings.Cut(p.server.first(t, lineKey), ".")
+		p.server.Publish("lockkeeper:wake:"+id, "g:lk1:"+lease.Owner()+":9999999999999999:1:0:"+ordersKey)
+		settled(time.Minute)
+		if err := lease.Err(); err != nil {
+			t.Errorf("the other's lease: %v", err)
 		}
 	})
 }
