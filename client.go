@@ -171,6 +171,7 @@ type Client struct {
 	nudge    chan struct{} // wakes the keeper
 	lines    map[string]*line
 	undos    map[string]*undoing // that wait for an answer, by owner
+	giving   map[string]struct{} // owners whose release is being tried again
 	listener listener
 }
 
@@ -198,6 +199,7 @@ func New(conn Conn, cfg Config) (*Client, error) {
 		ended:  make(chan struct{}),
 		lines:  make(map[string]*line),
 		undos:  make(map[string]*undoing),
+		giving: make(map[string]struct{}),
 	}, nil
 }
 

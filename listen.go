@@ -123,6 +123,9 @@ func (c *Client) told(message string) {
 			return
 		}
 	}
+	if _, giving := c.giving[owner]; giving {
+		return // late: it is given up by a release, which must not find it gone
+	}
 	// Nobody here waits for it any more.
 	c.undoes(c.stray(key), owner, core.Loose{}, 0)
 }

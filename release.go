@@ -92,7 +92,7 @@ func (l *Lease) release(ctx context.Context) (passed bool, err error) {
 // which is for the next turn of this process.
 func (h *hold) giveBack(ctx context.Context, l *Lease, now core.Instant, q *question) error {
 	c := h.lock.c
-	defer h.undoLoose()
+	defer h.gone()
 	machine := core.NewRelease(h.core.Lease.Until())
 	step := machine.Start(now)
 	var last error
@@ -158,6 +158,9 @@ func (h *hold) send(ctx context.Context, q *question, bound core.Instant, first 
 	}
 	if first && h.line != nil {
 		c.mu.Lock()
+		if err != nil {
+			c.giving[h.core.Owner] = struct{}{}
+		}
 		h.line.gave(now, h, q, r, held, rerr)
 		c.mu.Unlock()
 	}
@@ -177,12 +180,13 @@ func (ln *line) gave(now core.Instant, h *hold, q *question, r core.Reply, held 
 	ln.carry(now, move)
 }
 
-// undoLoose takes back what requests of the hold's owner may still do, which nobody
-// has answered.
-func (h *hold) undoLoose() {
+// gone ends a release: what requests of the hold's owner may still do, which nobody has
+// answered, is taken back.
+func (h *hold) gone() {
 	c := h.lock.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.giving, h.core.Owner)
 	if h.core.Loose.Count > 0 {
 		c.undoes(h.lock, h.core.Owner, h.core.Loose, h.core.Used())
 	}
@@ -195,6 +199,19 @@ func (l *Lease) notOurs() error {
 	defer c.mu.Unlock()
 	l.err = l.lostError(core.Taken)
 	return l.err
+}
+
+// taken takes in that the server says, before the release, that the lock is not ours.
+func (l *Lease) taken() error {
+	c := l.lock.c
+	now := c.clock.now()
+	c.mu.Lock()
+	end := c.keeper.Taken(&l.hold.core.Lease)
+	c.mu.Unlock()
+	if end != core.Withdrawn { // released meanwhile
+		l.hold.lose(end, now)
+	}
+	return l.Err()
 }
 
 // maxRaise is what a fence may be raised above. The scripts' numbers are floats,
@@ -232,8 +249,7 @@ func (l *Lease) RaiseFence(ctx context.Context, seen Fence) error {
 	fence := number(reply)
 	switch {
 	case reply == int64(0):
-		l.hold.lose(core.Taken, c.clock.now())
-		return l.Err()
+		return l.taken()
 	case fence <= 0:
 		return unavailable(op, l.lock.name, unexpected(reply))
 	}

@@ -3,6 +3,8 @@ package lockkeeper_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,4 +256,54 @@ func TestOddReleasesAreNoLoss(t *testing.T) {
 			})
 		})
 	}
+}
+
+// RaiseFence finds that the lock is lost while another call of the client waits: the line
+// goes on without the hold, and the release must not touch it.
+func TestReleaseAfterRaiseFoundALoss(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newParty(t)
+		lease := mustTry(t, p.lock)
+		next := waits(t.Context(), p.lock)
+		settled(time.Second)
+		p.server.Del(ordersKey)
+		other := mustTry(t, p.holder)
+		wantErr(t, lease.RaiseFence(t.Context(), lease.Fence()), lockkeeper.ErrLost)
+		wantErr(t, lease.Release(t.Context()), lockkeeper.ErrLost)
+		synctest.Wait()
+		select {
+		case <-next:
+			t.Fatal("two have the lock")
+		default:
+		}
+		mustRelease(t, other)
+		mustRelease(t, (<-next).lease)
+	})
+}
+
+// A message of the hand-off that comes a second time while the release is tried again:
+// what it is about is being given up already.
+func TestHandOffIsToldDuringTheRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newParty(t)
+		first := mustTry(t, p.holder)
+		got := waits(t.Context(), p.lock)
+		settled(time.Second)
+		id, _, _ := strings.Cut(p.server.first(t, lineKey), ".")
+		mustRelease(t, first)
+		lease := (<-got).lease
+		tries := 0
+		p.wire.breaks(on(func(ctx context.Context, c call, run func() (any, error)) (any, error) {
+			if tries++; tries == 1 {
+				return nil, &lockkeeper.ReplyError{Code: "LOADING", Message: "x"}
+			}
+			return run()
+		}, "release"))
+		result := goes(func() error { return lease.Release(t.Context()) })
+		synctest.Wait()
+		p.server.Publish("lockkeeper:wake:"+id, fmt.Sprintf("g:lk1:%s:%s:1:0:%s", lease.Owner(), lease.Fence(), ordersKey))
+		if err := <-result; err != nil || tries != 2 {
+			t.Errorf("%v after %d tries", err, tries)
+		}
+	})
 }

@@ -247,7 +247,7 @@ func (k *Keeper) Renewal(l *Lease, asked Terms, sent, now Instant, outcome Outco
 	case l.end != NotEnded:
 		return l.end
 	case outcome == NotOurs:
-		return k.finish(l, Taken)
+		return k.Taken(l)
 	case k.expire(l, now):
 		return l.end
 	case outcome == Renewed:
@@ -269,6 +269,10 @@ func (k *Keeper) Change(l *Lease, terms Terms) {
 	l.terms = terms
 	k.check = min(k.check, terms.Margin/2)
 }
+
+// Taken takes in that the server says that the key is not ours, and returns why the lease
+// is over.
+func (k *Keeper) Taken(l *Lease) End { return k.finish(l, Taken) }
 
 // expire ends the lease when its time has come.
 func (k *Keeper) expire(l *Lease, now Instant) bool {
