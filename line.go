@@ -54,10 +54,19 @@ func (ln *line) replied(now core.Instant, q *question, r core.Reply, held *HeldE
 		ln.lock.c.answered(ln.lock, q.Owner, r)
 		return
 	}
+	ln.hears(q.Owner, held, err)
+	ln.carry(now, move)
+}
+
+// hears keeps what was last said to a question, for those whose wait ends. That of an
+// owner who has the lock by now says nothing about them.
+func (ln *line) hears(owner string, held *HeldError, err error) {
+	if h := ln.core.Hold(); h != nil && h.Owner == owner {
+		return
+	}
 	if held != nil || err != nil {
 		ln.held, ln.err = held, err
 	}
-	ln.carry(now, move)
 }
 
 // carry does what the machine says.

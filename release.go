@@ -174,9 +174,7 @@ func (ln *line) gave(now core.Instant, h *hold, q *question, r core.Reply, held 
 		asked = q.Question
 	}
 	move := ln.core.Gave(now, h.core.Owner, asked, r)
-	if held != nil || err != nil {
-		ln.held, ln.err = held, err
-	}
+	ln.hears(asked.Owner, held, err)
 	ln.carry(now, move)
 }
 

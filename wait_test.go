@@ -476,3 +476,28 @@ func TestCancelDoesNotWaitForTheNetwork(t *testing.T) {
 		}
 	})
 }
+
+// The lock comes by a message while a request is on its way, which is granted later: to
+// who waits behind it, that is no trouble with Redis.
+func TestAnswerAfterTheMessage(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newParty(t)
+		first := mustTry(t, p.holder)
+		got := waits(t.Context(), p.lock)
+		settled(time.Second)
+		asked, goOn := make(chan struct{}), make(chan struct{})
+		p.wire.breaks(on(func(_ context.Context, _ call, run func() (any, error)) (any, error) {
+			asked <- struct{}{}
+			<-goOn
+			return run()
+		}, "acquire"))
+		<-asked
+		mustRelease(t, first)
+		lease := (<-got).lease
+		close(goOn)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantErr(t, (<-waits(ctx, p.lock)).err, lockkeeper.ErrHeld, context.DeadlineExceeded)
+		mustRelease(t, lease)
+	})
+}
