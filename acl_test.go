@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -257,5 +258,45 @@ func TestMissingRightIsSaid(t *testing.T) {
 		}
 		s.Do(t, "DEL", ordersKey)
 		mustRelease(t, soon(t, "the waiter", result).lease)
+	}
+}
+
+// Whatever right is missing for a while, a lock that is free beside a line is not taken
+// with a fence that was given before, and the counter does not go back.
+func TestMissingRightTakesNoFenceBack(t *testing.T) {
+	t.Parallel()
+	const place = "100:4000:0:0:"
+	acquire := []string{"lk1:w.1:", "10000", "", "0", place}
+	for _, right := range leastRights {
+		if right[0] != '+' {
+			continue
+		}
+		t.Run(right, func(t *testing.T) {
+			t.Parallel()
+			s := startReal(t)
+			conn := s.user(t, "+@all")
+			eval := func(script string, args []string) {
+				_, _ = conn.Eval(t.Context(), sources()[script], ordersKeys, args) // refused or not
+			}
+			for _, then := range [][]string{{"acquire"}, {"release"}, {"acquire", "release"}} {
+				ahead := time.Now().Add(time.Hour).UnixMicro()
+				s.Do(t, "SET", ordersKeys[1], strconv.FormatInt(ahead, 10), "PX", "600000")
+				s.Do(t, "SET", ordersKey, "somebody", "PX", "10000")
+				eval("acquire", []string{"lk1:dead.x:", "10000", "", "0", place})
+				s.Do(t, "DEL", ordersKey)
+				s.Do(t, "ACL", "SETUSER", "locks", "-"+right[1:])
+				eval("acquire", acquire)
+				s.Do(t, "ACL", "SETUSER", "locks", "+@all")
+				for _, script := range then {
+					eval(script, map[string][]string{"acquire": acquire, "release": {"lk1:w.1:", ""}}[script])
+				}
+				s.Do(t, "DEL", ordersKey, lineKey)
+				lease := mustTry(t, newClient(t, s.conn, lockkeeper.Config{}).Mutex("orders"))
+				if int64(lease.Fence()) <= ahead {
+					t.Errorf("%s after it: fence %s, and %d was given before", then, lease.Fence(), ahead)
+				}
+				mustRelease(t, lease)
+			}
+		})
 	}
 }

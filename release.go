@@ -248,7 +248,7 @@ func (l *Lease) RaiseFence(ctx context.Context, seen Fence) error {
 	switch {
 	case reply == int64(0):
 		return l.taken()
-	case fence <= 0:
+	case fence <= 0 || Fence(fence) <= seen:
 		return unavailable(op, l.lock.name, unexpected(reply))
 	}
 	c.mu.Lock()

@@ -25,9 +25,14 @@ if bound ~= '0' and (#us > #bound or #us == #bound and us > bound) then
   return {'late', us}
 end
 
+-- An error half-way, such as a right that is missing, must leave no lock whose fence the counter does not know.
+-- So all is read before the first SET, and nothing but SET comes between that and the counter's.
 local mine = ARGV[1]
-local free = redis.call('SET', KEYS[1], mine .. us .. ':' .. us .. ':' .. ARGV[3], 'PX', ARGV[2], 'NX')
-if free and redis.call('EXISTS', KEYS[3]) == 0 then
+local alone = redis.call('EXISTS', KEYS[3]) == 0
+local free
+if not alone then
+  free = redis.call('EXISTS', KEYS[1]) == 0
+elseif redis.call('SET', KEYS[1], mine .. us .. ':' .. us .. ':' .. ARGV[3], 'PX', ARGV[2], 'NX') then
   -- A number in place of '604800000' would cost 2 us: Lua prints it anew in each call.
   local last = redis.call('SET', KEYS[2], us, 'PX', '604800000', 'GET')
   if not last or #last == #us and last < us then

@@ -3,6 +3,9 @@
 -- counter returns the last fence that anybody may have used, or 0.
 local function counter()
   local last = redis.pcall('GET', KEYS[2])
+  if type(last) == 'table' and string.sub(last.err, 1, 9) ~= 'WRONGTYPE' then -- what can't be read may be any number
+    last = redis.call('GET', KEYS[2])
+  end
   last = type(last) == 'string' and tonumber(last) or 0
   if last >= 0 and last < 9e15 then
     return last
