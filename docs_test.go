@@ -33,19 +33,26 @@ func readAll(t *testing.T, fits func(name string) bool) map[string]string {
 	return texts
 }
 
+func isTestFile(name string) bool { return strings.HasSuffix(name, "_test.go") }
+
 var (
 	namedTest = regexp.MustCompile("`((?:Test|Fuzz|Example|Benchmark)[A-Za-z0-9_]*)[`/]")
 	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)[A-Za-z0-9_]*)\(`)
 )
 
-// missingTests returns the tests that a document names and that no test file has.
-func missingTests(document string, files map[string]string) []string {
+// testsIn returns the tests of test files.
+func testsIn(files map[string]string) map[string]bool {
 	there := make(map[string]bool)
 	for _, text := range files {
 		for _, match := range testFunc.FindAllStringSubmatch(text, -1) {
 			there[match[1]] = true
 		}
 	}
+	return there
+}
+
+// missingTests returns the tests that a document names and that are not there.
+func missingTests(document string, there map[string]bool) []string {
 	var missing []string
 	for _, match := range namedTest.FindAllStringSubmatch(document, -1) {
 		if !there[match[1]] {
@@ -57,13 +64,13 @@ func missingTests(document string, files map[string]string) []string {
 
 // What a document calls shown by a test must be there, under that name.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
-	files := readAll(t, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	there := testsIn(readAll(t, isTestFile))
 	for path, text := range readAll(t, func(name string) bool { return strings.HasSuffix(name, ".md") }) {
-		for _, name := range missingTests(text, files) {
+		for _, name := range missingTests(text, there) {
 			t.Errorf("%s names %s, which no test file has", path, name)
 		}
 	}
-	if got := missingTests("see `TestNoSuchThing` and `TestDocumentsNameTestsThatExist`", files); len(got) != 1 {
+	if got := missingTests("see `TestNoSuchThing` and `TestDocumentsNameTestsThatExist`", there); len(got) != 1 {
 		t.Errorf("the check itself found %v in a document with one wrong name", got)
 	}
 }
@@ -98,7 +105,7 @@ func uncompiled(document string, files map[string]string) []string {
 
 // The code in the documents is code that tests compile and run.
 func TestCodeInDocumentsIsCompiled(t *testing.T) {
-	files := readAll(t, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	files := readAll(t, isTestFile)
 	for path, text := range readAll(t, func(name string) bool { return strings.HasSuffix(name, ".md") }) {
 		for _, block := range uncompiled(text, files) {
 			t.Errorf("%s has code that stands in no test file:\n%s", path, block)

@@ -26,7 +26,7 @@ for module in "$@"; do
 	done <<<"$list"
 done
 
-echo "fuzz: $ran functions ran, $failed failed"
+echo "fuzz: functions=$ran failed=$failed"
 if ((ran == 0 || failed > 0)); then
 	exit 1
 fi
