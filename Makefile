@@ -14,7 +14,7 @@ $(if $(MODULES),,$(error go.work lists no module))
 each = rc=0; for m in $(MODULES); do (cd $$m && $(1)) || { echo "failed in module $$m: $(1)"; rc=1; }; done; exit $$rc
 
 .DEFAULT_GOAL := help
-.PHONY: help deps vet lint test test-short build demo demo-packages bench bench-peers bench-flush soak chaos-flush fuzz tidy tidy-check clean
+.PHONY: help deps vet lint test test-short build demo demo-packages bench bench-peers bench-flush soak chaos-flush verify mutants fuzz tidy tidy-check clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,12 @@ soak: deps ## ten minutes of faults on eight processes, under the race detector;
 
 chaos-flush: deps ## three minutes of faults on the flush with each database; ARGS='-duration 1h -db postgres -seed N'
 	@go run ./lab/flushchaos $(ARGS)
+
+verify: deps ## all proofs in full, within 80 minutes: simulation, chaos, clients under a fake clock, planted bugs, fuzzing; ARGS='-seed N -only RE'
+	@go run ./lab/verify $(ARGS)
+
+mutants: deps ## plant each known bug in a copy of the tree and see it caught; ARGS='-run RE -v'
+	@go run ./lab/mutants $(ARGS)
 
 fuzz: ## every fuzz function of every module for FUZZTIME (10s)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh $(MODULES)

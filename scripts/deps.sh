@@ -13,8 +13,7 @@ needs='
 redis_server | redis-server   | the tests start real Redis servers
 postgres     | postgresql     | the tests start real PostgreSQL servers
 mariadb      | mariadb-server | the tests start real MariaDB servers
-faketime     | faketime       | the chaos steps the clock of a Redis server
-gcc          | gcc            | go test -race
+gcc          | gcc            | go test -race; the chaos compiles a clock that it can step
 c_headers    | libc6-dev      | go test -race
 '
 
@@ -45,11 +44,6 @@ mariadb() {
 		fi
 	done
 	return 1
-}
-
-# faketime looks for the library that Debian keeps out of the linker's path.
-faketime() {
-	compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1'
 }
 
 c_headers() {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper"
+	"github.com/lockkeeper/lockkeeper/sqlfence"
 )
 
 // The ways to ask for a lock.
@@ -25,7 +28,9 @@ type call struct {
 	rng  *rand.Rand
 
 	deadline int64 // of the lease, as it was written down last
-	lost     bool  // that the lease is over was written down
+	fence    uint64
+	claim    *sqlfence.Claim // if it counted
+	lost     bool            // that the lease is over was written down
 }
 
 // errWork is what a body of Do returns sometimes.
@@ -46,6 +51,7 @@ func (w *worker) call(ctx context.Context, rng *rand.Rand) bool {
 	w.waiters.add(c.spec.Name, c.id, inner)
 	defer w.waiters.remove(c.spec.Name, c.id)
 	c.note(event{What: asks, Text: c.how})
+	defer c.countLate(ctx) // it is no waiter any more by then
 	if c.how == byDo {
 		return c.do(inner, w.locks[i])
 	}
@@ -98,13 +104,13 @@ func (c *call) do(ctx *wait, lock *lockkeeper.Lock) bool {
 	if kind == unknown && !errors.Is(err, errWork) || kind == kindContext || kind == kindHeld {
 		c.odd("Do returned after its body: %v", err)
 	}
-	c.note(event{At: at, What: released, Text: string(kind)})
+	c.note(event{At: at, What: released, Text: string(kind), Kind: byDo})
 	return c.stillOpen(err)
 }
 
 // failed writes down why there is no lease, and what is wrong with that.
 func (c *call) failed(ctx *wait, err error) bool {
-	e := event{At: monotonic(), What: failed, Text: string(kindOf(err))}
+	e := event{At: monotonic(), What: failed, Text: string(kindOf(err)), Error: refusalOf(err)}
 	if ctx.over() {
 		e.N = ctx.late()
 	}
@@ -116,6 +122,7 @@ func (c *call) failed(ctx *wait, err error) bool {
 	case errors.Is(err, lockkeeper.ErrClosed):
 	case kindOf(err) == unknown || kindOf(err) == kindLost:
 		c.odd("%s returned an error of no known kind: %v", c.how, err)
+	case e.Error != "": // an oracle knows whether that was right
 	case !ctx.over() && c.how != byTry:
 		c.odd("%s gave up while its context was alive: %v", c.how, err)
 	case !ctx.over() && matchesContext:
@@ -202,6 +209,23 @@ func kindOf(err error) kind {
 		return kindContext
 	}
 	return unknown
+}
+
+// refusalCodes are those of a server that does not let a worker do what it has to.
+var refusalCodes = []string{"NOPERM", "NOAUTH", "WRONGPASS"}
+
+// refusalOf returns the code with which the server has refused something, or "".
+func refusalOf(err error) string {
+	var reply *lockkeeper.ReplyError
+	switch {
+	case !errors.As(err, &reply):
+		return ""
+	case strings.Contains(reply.Message, "can't run this command"): // in a script
+		return "NOPERM"
+	case slices.Contains(refusalCodes, reply.Code):
+		return reply.Code
+	}
+	return ""
 }
 
 // length picks how long a hold lasts: some are short, some a good part of the TTL, and

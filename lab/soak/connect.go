@@ -30,12 +30,14 @@ type link struct {
 // first.
 func connect(ctx context.Context, adapter, addr string) (*link, error) {
 	if adapter == onGoRedis {
-		rdb := redis.NewClient(&redis.Options{Addr: addr})
+		rdb := redis.NewClient(&redis.Options{Addr: addr, Username: workerUser, Password: password})
 		return &link{goredisconn.New(rdb), func() { _ = rdb.Close() }}, nil // nothing is on its way any more
 	}
 	for ctx.Err() == nil {
 		client, err := rueidis.NewClient(rueidis.ClientOption{
 			InitAddress:      []string{addr},
+			Username:         workerUser,
+			Password:         password,
 			Dialer:           net.Dialer{Timeout: 2 * time.Second, KeepAlive: time.Second},
 			ConnWriteTimeout: 2 * time.Second, // as rueidisconn advises
 		})

@@ -21,7 +21,7 @@ type what string
 const (
 	starts   what = "starts"   // [Text: adapter]
 	asks     what = "asks"     // a call begins [Text: acquire, try or do]
-	failed   what = "failed"   // it ended without a lease [Text: kind, N: ns since its context ended]
+	failed   what = "failed"   // it ended without a lease [Text: kind, N: ns since its context ended, Error: code of a refusal]
 	stale    what = "stale"    // it returned a lease that was over already [Fence]
 	held     what = "held"     // it returned a lease that was believed at At [Fence, Owner, Until]
 	renewed  what = "renewed"  // the lease's deadline has moved [Until]
@@ -30,7 +30,11 @@ const (
 	dbBusy   what = "busy"     // the database was in another's hand for too long
 	ended    what = "ended"    // the lease was over, At is after that was seen [Text: kind, Error]
 	free     what = "free"     // the lease was believed at At, and is given back next
-	released what = "released" // giving it back has ended, at At [Text: kind]
+	released what = "released" // giving it back has ended, at At [Text: kind, Kind: do if that did it]
+	step     what = "step"     // work that was begun because the lease was said to be valid at At [Fence, Owner]
+	asked    what = "asked"    // a script is asked, from At on [Text: script, Request, Owner, Next]
+	answered what = "answered" // its answer was there at At [Text: outcome, Request, see recorder]
+	heard    what = "heard"    // the lock was handed to an owner [Fence, Owner, Value: server time]
 	closing  what = "closing"  // Client.Close is called next
 	closed   what = "closed"   // Client.Close has returned [N: ns it took]
 	stall    what = "stall"    // something took long from At on, through no fault of the lock [Text: what, N: ns]
@@ -47,6 +51,7 @@ const (
 	told   what = "told"   // Who is asked to end next
 	gone   what = "gone"   // Who has ended [Text: what is wrong with that, or ""]
 	keys   what = "keys"   // what was left on the server [Text: keys, N: ns until that]
+	back   what = "back"   // the server's wall clock goes back [N: ns]
 )
 
 // An event is one line of a journal. Times are CLOCK_MONOTONIC in nanoseconds.
@@ -63,7 +68,12 @@ type event struct {
 	N     int64  `json:"n,omitempty"`
 	Text  string `json:"text,omitempty"`
 	Error string `json:"error,omitempty"`
-	Kind  string `json:"kind,omitempty"` // of a fault
+	Kind  string `json:"kind,omitempty"` // of a fault; of an answer: what the part says that waits again
+
+	// Of requests.
+	Request int64  `json:"request,omitempty"` // of each lock in it
+	Next    string `json:"next,omitempty"`    // the owner for whom a release waits again
+	Holder  string `json:"holder,omitempty"`  // the owner who has it, with Fence; Value is the server's time
 }
 
 // A journal is a file of events. Each is written at once, so that it is there even
@@ -153,6 +163,10 @@ func (e event) words(zero int64) string {
 		ended:    fmt.Sprintf("has lost %s: %s (%s)", e.Name, e.Text, e.Error),
 		free:     "gives back " + e.Name,
 		released: strings.TrimSpace(fmt.Sprintf("has given back %s %s", e.Name, e.Text)),
+		step:     "does a step under " + e.Name,
+		asked:    strings.TrimSpace(fmt.Sprintf("request %d: %s %s for %s %s", e.Request, e.Text, e.Name, e.Owner, e.Next)),
+		answered: strings.TrimSpace(fmt.Sprintf("request %d: %s, fence %d %s", e.Request, e.Text, e.Fence, e.Holder)),
+		heard:    fmt.Sprintf("hears that %s was handed to %s, fence %d", e.Name, e.Owner, e.Fence),
 		closing:  "closes its client",
 		closed:   fmt.Sprintf("has closed its client, after %s", time.Duration(e.N)),
 		stall:    fmt.Sprintf("gets no %s for %s", e.Text, time.Duration(e.N)),
@@ -165,6 +179,7 @@ func (e event) words(zero int64) string {
 		told:     "is asked to end",
 		gone:     strings.TrimSpace("is gone " + e.Text),
 		keys:     "keys left: " + e.Text,
+		back:     fmt.Sprintf("sets the server's wall clock back by %s", time.Duration(e.N)),
 	}[e.What]
 	return fmt.Sprintf("%12s  %-20s %s", at(e.At), who, text)
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
 func (n *nemesis) killWorker() action {
-	return n.onWorker("worker killed", "", func(ctx context.Context, s *slot) { n.kill(ctx, s, 0) })
+	return n.onWorker("worker killed", "", func(ctx context.Context, s *slot) bool {
+		n.kill(ctx, s, 0)
+		return true
+	})
 }
 
 // kill, freeze and swallow are what befalls a worker. The caller has it in hand.
@@ -38,19 +40,23 @@ func (n *nemesis) refill(s *slot, closeFirst bool) {
 
 func (n *nemesis) stopWorker() action {
 	d := n.ttls(0.2, 3)
-	return n.onWorker("worker stopped", lasts(d), func(ctx context.Context, s *slot) { n.freeze(ctx, s, d) })
+	return n.onWorker("worker stopped", lasts(d), func(ctx context.Context, s *slot) bool {
+		n.freeze(ctx, s, d)
+		return true
+	})
 }
 
 func (n *nemesis) replaceWorker() action {
 	closeFirst := n.rng.IntN(2) == 0
-	return n.onWorker("worker ended and replaced", "", func(_ context.Context, s *slot) {
+	return n.onWorker("worker ended and replaced", "", func(_ context.Context, s *slot) bool {
 		n.fleet.end(s)
 		n.refill(s, closeFirst)
+		return true
 	})
 }
 
 func (n *nemesis) killConnections() action {
-	return n.command("connections killed by the server", "CLIENT", "KILL", "TYPE", "normal")
+	return n.command("connections killed by the server", "CLIENT", "KILL", "TYPE", "normal", "USER", workerUser)
 }
 
 func (n *nemesis) killSubscriptions() action {
@@ -61,40 +67,53 @@ func (n *nemesis) flushScripts() action {
 	return n.command("scripts flushed", "SCRIPT", "FLUSH")
 }
 
-func (n *nemesis) pauseClients() action {
+func (n *nemesis) pauseClients() action { return n.clientPause("clients paused", "ALL") }
+func (n *nemesis) pauseWrites() action  { return n.clientPause("writes paused", "WRITE") }
+
+func (n *nemesis) clientPause(kind, mode string) action {
 	d := n.ttls(0.2, 2)
-	mode := []string{"ALL", "WRITE"}[n.rng.IntN(2)]
-	a := n.command("clients paused", "CLIENT", "PAUSE", strconv.FormatInt(d.Milliseconds(), 10), mode)
-	return action{a.kind, mode + " " + lasts(d), func(ctx context.Context) {
-		a.run(ctx)
-		pause(ctx, d) // so that the fault's time is right; healing ends it
+	a := n.command(kind, "CLIENT", "PAUSE", strconv.FormatInt(d.Milliseconds(), 10), mode)
+	return action{kind, lasts(d), func(ctx context.Context) bool {
+		done := a.run(ctx)
+		if done {
+			pause(ctx, d) // so that the fault's time is right; healing ends it
+		}
+		return done
 	}}
 }
 
 func (n *nemesis) cut() action {
-	return n.onNetwork("connections cut", "", func(_ context.Context, s *slot) { s.proxy.CutAll() })
+	return n.onNetwork("connections cut", "", func(_ context.Context, s *slot) bool {
+		s.proxy.CutAll()
+		return true
+	})
 }
 
 func (n *nemesis) hole() action {
 	d := n.ttls(0.2, 3)
-	return n.onNetwork("silent hole", lasts(d), func(ctx context.Context, s *slot) { n.swallow(ctx, s, d) })
+	return n.onNetwork("silent hole", lasts(d), func(ctx context.Context, s *slot) bool {
+		n.swallow(ctx, s, d)
+		return true
+	})
 }
 
 func (n *nemesis) loseReplies() action {
 	d := n.ttls(0.2, 2)
-	return n.onNetwork("replies lost", lasts(d), func(ctx context.Context, s *slot) {
+	return n.onNetwork("replies lost", lasts(d), func(ctx context.Context, s *slot) bool {
 		s.proxy.SwallowReplies()
 		pause(ctx, d)
 		s.proxy.Heal()
+		return true
 	})
 }
 
 func (n *nemesis) delay() action {
 	by, d := n.ttls(0.02, 0.6), n.ttls(0.5, 3)
-	return n.onNetwork("delay", "of "+by.String()+" "+lasts(d), func(ctx context.Context, s *slot) {
+	return n.onNetwork("delay", "of "+by.String()+" "+lasts(d), func(ctx context.Context, s *slot) bool {
 		s.proxy.Delay(by)
 		pause(ctx, d)
 		s.proxy.Delay(0)
+		return true
 	})
 }
 
@@ -110,9 +129,9 @@ func (n *nemesis) slowThenBroken() action {
 	case 1:
 		strike, what = n.kill, "killed"
 	}
-	return n.onNetwork("delay, and then the worst", fmt.Sprintf("%s, then %s", by, what), func(ctx context.Context, s *slot) {
+	return n.onNetwork("delay, and then the worst", fmt.Sprintf("%s, then %s", by, what), func(ctx context.Context, s *slot) bool {
 		if !s.process.TryLock() {
-			return
+			return false
 		}
 		defer s.process.Unlock()
 		defer s.proxy.Delay(0)
@@ -123,6 +142,7 @@ func (n *nemesis) slowThenBroken() action {
 			strike(ctx, s, d)
 		}
 		s.current.tell(goOnLine)
+		return true
 	})
 }
 
@@ -141,58 +161,13 @@ func (n *nemesis) awaitHolder(ctx context.Context, s *slot) bool {
 
 func (n *nemesis) refuse() action {
 	d := n.ttls(0.2, 2)
-	return n.onNetwork("connections cut and refused", lasts(d), func(ctx context.Context, s *slot) {
+	return n.onNetwork("connections cut and refused", lasts(d), func(ctx context.Context, s *slot) bool {
 		s.proxy.RefuseNew(true)
 		s.proxy.CutAll()
 		pause(ctx, d)
 		s.proxy.Heal()
+		return true
 	})
-}
-
-func (n *nemesis) stopServer() action {
-	d := n.ttls(0.2, 2)
-	return n.onServer("server stopped", lasts(d), func(ctx context.Context) {
-		stopProcess(n.server.cmd.Process)
-		pause(ctx, d)
-		resumeProcess(n.server.cmd.Process)
-	})
-}
-
-func (n *nemesis) restartServer() action {
-	return n.restart("server killed, back with its data", false)
-}
-
-func (n *nemesis) emptyRestart() action { return n.restart("server killed, back empty", true) }
-
-func (n *nemesis) restart(kind string, empty bool) action {
-	d := n.ttls(0, 1.5)
-	return n.onServer(kind, "after "+d.String(), func(ctx context.Context) {
-		n.server.kill()
-		pause(ctx, d)
-		if err := n.server.restart(context.WithoutCancel(ctx), empty); err != nil {
-			n.fail(err)
-		}
-	})
-}
-
-func (n *nemesis) flushAll() action { return n.command("everything flushed", "FLUSHALL") }
-
-// counterAhead moves the fence counters far ahead of the clock: fences grow by the counter
-// alone then. When it is lost next, fences go back, and claims are refused until they are
-// repaired.
-func (n *nemesis) counterAhead() action {
-	return action{"fence counters set ahead", "by a minute", func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		keys, _ := n.server.keys(ctx)
-		for _, key := range keys {
-			if strings.HasSuffix(key, fenceSuffix) {
-				// A counter that is lost meanwhile must not be made anew, without a TTL.
-				_, _ = n.server.do(ctx, "EVAL", "return redis.call('EXISTS', KEYS[1]) == 1 and redis.call('INCRBY', KEYS[1], ARGV[1])",
-					"1", key, strconv.FormatInt(time.Minute.Microseconds(), 10))
-			}
-		}
-	}}
 }
 
 // lasts says how long a fault lasts.

@@ -17,35 +17,43 @@ type history struct {
 	*round
 	zero     int64   // the time of the first event
 	events   []event // by time
-	calls    []*asked
+	calls    []*attempt
 	holds    map[string][]*span // by name, in the order of their beginning
 	quiets   []event
+	faults   []event
+	backs    []event
 	stalls   []event
 	counters map[string]int64
 	entries  []entry
+	judged   *judged // once it was asked for
 }
 
-// An asked is one call of a worker, from its beginning to its answer.
-type asked struct {
+// An attempt is one call of a worker, from its beginning to its answer.
+type attempt struct {
 	who, name, how string
 	id             int64
-	from, to       int64 // to: when it was answered, or its process died
-	outcome        what  // held, stale, failed; "" if it was never answered
-	reason         kind  // of failed
-	late           int64 // of failed: how long ago its context had ended
+	from, to       int64  // to: when it was answered, or its process died
+	outcome        what   // held, stale, failed; "" if it was never answered
+	reason         kind   // of failed
+	refusal        string // of failed: the code of the server's
+	late           int64  // of failed: how long ago its context had ended
 }
 
 // A span is the time in which a process believed that it held a lock. It is never
 // longer than the belief was.
 type span struct {
-	*asked
+	*attempt
 	from, to int64
 	fence    uint64
 	owner    string
 	until    int64 // the last deadline that was written down
 	end      what  // free, ended; "" if neither was written down
 	early    int64 // when the loss was seen, if that was before the deadline
+	promises []deadline
 }
+
+// A deadline is until when a lease was to be believed, as it said at a time.
+type deadline struct{ at, until int64 }
 
 // readHistory reads the files of a round.
 func readHistory(ctx context.Context, dir string) (*history, error) {
@@ -88,6 +96,10 @@ func newHistory(r *round, events []event) *history {
 		switch e.What {
 		case quiet:
 			h.quiets = append(h.quiets, e)
+		case fault:
+			h.faults = append(h.faults, e)
+		case back:
+			h.backs = append(h.backs, e)
 		case stall:
 			h.stalls = append(h.stalls, e)
 		case killed, gone:
@@ -119,7 +131,7 @@ func (h *history) follow(events []event, deaths, closings map[string]int64) {
 		who string
 		id  int64
 	}
-	calls, spans := make(map[key]*asked), make(map[key]*span)
+	calls, spans := make(map[key]*attempt), make(map[key]*span)
 	for _, e := range events {
 		k := key{e.Who, e.Call}
 		if e.What == asks {
@@ -127,7 +139,7 @@ func (h *history) follow(events []event, deaths, closings map[string]int64) {
 			if !dead {
 				death = math.MaxInt64
 			}
-			calls[k] = &asked{who: e.Who, id: e.Call, name: e.Name, how: e.Text, from: e.At, to: death}
+			calls[k] = &attempt{who: e.Who, id: e.Call, name: e.Name, how: e.Text, from: e.At, to: death}
 			h.calls = append(h.calls, calls[k])
 		}
 		call := calls[k]
@@ -136,10 +148,11 @@ func (h *history) follow(events []event, deaths, closings map[string]int64) {
 		}
 		switch e.What {
 		case failed, stale, held:
-			call.to, call.outcome, call.reason, call.late = e.At, e.What, kind(e.Text), e.N
+			call.to, call.outcome, call.reason, call.late, call.refusal = e.At, e.What, kind(e.Text), e.N, e.Error
 		}
 		if e.What == held {
-			s := &span{asked: call, from: e.At, to: e.Until, until: e.Until, fence: e.Fence, owner: e.Owner}
+			s := &span{attempt: call, from: e.At, to: e.Until, until: e.Until, fence: e.Fence, owner: e.Owner}
+			s.promises = []deadline{{e.At, e.Until}}
 			if at, ok := closings[e.Who]; ok {
 				s.to = min(s.to, max(at, s.from)) // it may have been given back ever since
 			}
@@ -156,6 +169,7 @@ func (h *history) follow(events []event, deaths, closings map[string]int64) {
 func (s *span) follow(e event, closing int64) {
 	switch e.What {
 	case renewed:
+		s.promises = append(s.promises, deadline{e.At, e.Until})
 		if s.end == "" {
 			s.to = max(s.to, e.Until)
 			s.until = max(s.until, e.Until)

@@ -11,6 +11,9 @@ import (
 // lookEvery is how often a longer hold looks at its lease.
 const lookEvery = 8 * time.Millisecond
 
+// stepEvery is at how many of those looks it begins a step of its work.
+const stepEvery = 4
+
 // hold does some work under a lease, and writes down for how long the lease was
 // believed. What is written must never be longer than the belief was, whenever this
 // process is stopped: a beginning is read before the lease is asked, a deadline is
@@ -22,9 +25,7 @@ func (c *call) hold(ctx context.Context, lease *lockkeeper.Lease) {
 		c.note(event{At: at, What: stale, Fence: uint64(lease.Fence())})
 		return
 	}
-	c.checkDeadline(lease, at)
-	c.deadline = monotonicAt(lease.Deadline())
-	c.note(event{At: at, What: held, Fence: uint64(lease.Fence()), Owner: lease.Owner(), Until: c.deadline})
+	c.begin(lease, at)
 
 	length, counts := c.length(), c.rng.Float64()
 	until := at + int64(length)
@@ -44,6 +45,13 @@ func (c *call) hold(ctx context.Context, lease *lockkeeper.Lease) {
 		c.watched(lease, func() { c.rest(ctx, lease, until) })
 	}
 	c.finish(lease)
+}
+
+// begin writes down a lease that was believed at a time.
+func (c *call) begin(lease *lockkeeper.Lease, at int64) {
+	c.checkDeadline(lease, at)
+	c.deadline, c.fence = monotonicAt(lease.Deadline()), uint64(lease.Fence())
+	c.note(event{At: at, What: held, Fence: c.fence, Owner: lease.Owner(), Until: c.deadline})
 }
 
 // finish writes down how the hold ended.
@@ -103,7 +111,7 @@ func (c *call) watched(lease *lockkeeper.Lease, work func()) {
 func (c *call) watch(lease *lockkeeper.Lease, stop <-chan struct{}) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for {
+	for looks := 0; ; looks++ {
 		select {
 		case <-stop:
 			return
@@ -116,6 +124,9 @@ func (c *call) watch(lease *lockkeeper.Lease, stop <-chan struct{}) {
 			return
 		}
 		c.checkDeadline(lease, at)
+		if looks%stepEvery == 0 {
+			c.note(event{At: at, What: step, Fence: c.fence, Owner: lease.Owner()})
+		}
 		if d := monotonicAt(lease.Deadline()); d > c.deadline+int64(2*time.Millisecond) {
 			c.deadline = d
 			c.note(event{What: renewed, Until: d})
@@ -129,7 +140,8 @@ func (c *call) watch(lease *lockkeeper.Lease, stop <-chan struct{}) {
 // the fence protects the counter.
 func (c *call) count(ctx context.Context, lease *lockkeeper.Lease, think func(ctx context.Context)) {
 	var cancel context.CancelFunc
-	if c.rng.Float64() < 0.5 {
+	bound := c.rng.Float64() < 0.5
+	if bound {
 		ctx, cancel = lease.Bind(ctx)
 	} else {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
@@ -140,8 +152,12 @@ func (c *call) count(ctx context.Context, lease *lockkeeper.Lease, think func(ct
 		c.refusedByDatabase(ctx, err)
 		return
 	}
+	c.claim = claim
 	for i := range 1 + c.rng.IntN(3) {
 		who := c.w.entry(c.id, i)
+		if at := monotonic(); bound && ctx.Err() == nil {
+			c.note(event{At: at, What: step, Fence: c.fence, Owner: lease.Owner()})
+		}
 		value, err := c.w.ledger.add(ctx, claim, c.spec.Name, who, func() { think(ctx) })
 		if err != nil {
 			c.refusedByDatabase(ctx, err)
@@ -150,3 +166,23 @@ func (c *call) count(ctx context.Context, lease *lockkeeper.Lease, think func(ct
 		c.note(event{What: wrote, Value: value, Fence: uint64(claim.Fence()), Text: who})
 	}
 }
+
+// countLate adds to the counter once more when the lease is over, as a process does that
+// was stopped in the middle. It may, for as long as nobody else has claimed the counter.
+func (c *call) countLate(ctx context.Context) {
+	if c.claim == nil || c.rng.Float64() < 0.5 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	who := c.w.entry(c.id, lateEntry)
+	value, err := c.w.ledger.add(ctx, c.claim, c.spec.Name, who, func() { pause(ctx, exponential(c.rng, 20*time.Millisecond)) })
+	if err != nil {
+		c.refusedByDatabase(ctx, err)
+		return
+	}
+	c.note(event{What: wrote, Value: value, Fence: uint64(c.claim.Fence()), Text: who})
+}
+
+// lateEntry is the number of that addition, after those of the lease.
+const lateEntry = 9

@@ -24,7 +24,7 @@ func strandedAfter(ttl time.Duration) time.Duration { return 2*ttl + 2*poll + sl
 type idle struct {
 	name     string
 	from, to int64
-	call     *asked
+	call     *attempt
 }
 
 func (i idle) length() int64 { return i.to - i.from }
@@ -35,7 +35,7 @@ const shortIdle = int64(5 * time.Millisecond)
 // idles returns, for each time in which nobody had a name, the call that waited
 // through the longest part of it.
 func (h *history) idles(name string) (found []idle) {
-	var waits []*asked
+	var waits []*attempt
 	for _, call := range h.calls {
 		if call.name == name && call.how != byTry {
 			waits = append(waits, call)
@@ -56,7 +56,7 @@ func (h *history) idles(name string) (found []idle) {
 }
 
 // longestWait returns the part of a time that a single call waited through.
-func longestWait(waits []*asked, in idle) (worst idle) {
+func longestWait(waits []*attempt, in idle) (worst idle) {
 	for _, call := range waits {
 		part := idle{in.name, max(call.from, in.from), min(call.to, in.to), call}
 		if part.length() > worst.length() {
@@ -103,7 +103,7 @@ func (h *history) isStalled(who string, from, to int64) bool {
 // A queueing is a waiter in a time without faults: how long it waited in it, and how
 // often the lock went to calls that came later.
 type queueing struct {
-	call      *asked
+	call      *attempt
 	from, to  int64
 	overtaken int
 }
@@ -126,7 +126,7 @@ func (h *history) queueings() (found []queueing) {
 				if s.from >= w.to {
 					break
 				}
-				if s.asked.from > call.from && s.asked != call {
+				if s.attempt.from > call.from && s.attempt != call {
 					w.overtaken++
 				}
 			}

@@ -8,14 +8,16 @@
 // processes that go through a proxy each. They ask for a few locks, wait, give up at
 // random moments, hold, count in a SQLite database under package sqlfence, and write
 // down what they believed and when, on one clock. Meanwhile workers are killed and
-// stopped, connections cut, requests and replies lost and delayed, scripts flushed,
-// and the server is stopped and restarted. Now and then all is left in peace for some
-// seconds: then nobody who waits may be stranded. In a quarter of the time the server
-// loses its memory as well, and then the counters in the database must still be right.
+// stopped, connections cut, requests and replies lost and delayed, and the server is
+// stopped, restarted, kept busy, filled up, made a replica, denied its disk, and its rights
+// and its clock are changed. Now and then all is left in peace for some seconds: then
+// nobody who waits may be stranded. In a quarter of the time the server loses its memory
+// as well, and then the counters in the database must still be right.
 //
-// At the end the oracles in oracles.go and liveness.go judge the history. When one finds
-// a violation, the exit code is 1, what happened before it is told in words, and the
-// folder with the history stays; -check judges it again.
+// After each round the oracles of package oracle, and those in liveness.go, judge its
+// history. When one finds a violation, the exit code is 1, what happened before it is told
+// in words, and the folder with the history stays; -check judges it again. The last line
+// has the counts of the whole run, for other programs.
 package main
 
 import (
@@ -64,7 +66,7 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := soak(ctx, os.Stdout, o)
+	_, err := soak(ctx, os.Stdout, o)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -81,36 +83,46 @@ const mostOvertakes = 80
 var errViolated = errors.New("promises were broken, see above")
 
 // soak runs all rounds and judges each.
-func soak(ctx context.Context, w io.Writer, o options) error {
+func soak(ctx context.Context, w io.Writer, o options) (*summary, error) {
 	if o.check != "" {
-		return recheck(ctx, w, o.check)
+		return nil, recheck(ctx, w, o.check)
 	}
 	if !supported {
-		return errors.New("this needs Linux: one clock for all processes, and children that die with their parent")
+		return nil, errors.New("this needs Linux: one clock for all processes, and children that die with their parent")
 	}
 	if o.seed == 0 {
 		o.seed = rand.Uint64N(1e9) + 1
 	}
 	dir, err := o.folder()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(w, "soak of %s with seed %d in %s\n", o.duration, o.seed, dir)
-	sum, violations := newSummary(), 0
-	for i, r := range o.rounds() {
+	sum := newSummary()
+	for began, i := time.Now(), 0; i < 2 || i%2 == 1 || o.hasTimeFor(time.Since(began), i/2); i++ {
+		r := o.round(i)
 		r.dir = filepath.Join(dir, fmt.Sprintf("round-%02d", i+1))
 		fmt.Fprintf(w, "round %d: %s%s\n", i+1, r.Lasts, map[bool]string{true: ", and Redis loses its memory"}[r.Lossy])
 		if err := r.run(ctx); err != nil {
-			return fmt.Errorf("round %d: %w (what there is of it is in %s)", i+1, err, r.dir)
+			return nil, fmt.Errorf("round %d: %w (what there is of it is in %s)", i+1, err, r.dir)
 		}
-		n, err := judgeRound(ctx, w, r.dir, sum)
+		found, err := judgeRound(ctx, w, r.dir, sum)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		violations += n
+		if found == 0 && o.keep == "" { // a long run would fill the disk
+			if err := os.RemoveAll(r.dir); err != nil {
+				return nil, err
+			}
+		}
 	}
-	sum.print(w, violations)
-	return o.finish(w, dir, violations)
+	sum.print(w, o.seed)
+	return sum, o.finish(w, dir, sum.violations)
+}
+
+// hasTimeFor reports whether one more pair of rounds fits in, after some that took a time.
+func (o options) hasTimeFor(took time.Duration, pairs int) bool {
+	return took+took/time.Duration(pairs) <= o.duration
 }
 
 // folder returns where the history goes.
@@ -133,26 +145,22 @@ func (o options) finish(w io.Writer, dir string, violations int) error {
 	return nil
 }
 
-// cycle is about how long a pair of rounds takes: one in which Redis keeps its memory,
-// and a shorter one in which it does not.
-const cycle = 2 * time.Minute
+// pair is how long a pair of rounds does its harm, if there is time: one in which Redis
+// keeps its memory, and a short one in which it does not. They are short, so that there are
+// many: each has a server and a database of its own.
+const pair = time.Minute
 
-// rounds divides the time.
-func (o options) rounds() []*round {
-	var rounds []*round
-	cycles := max(1, int((o.duration+cycle/2)/cycle))
-	each := o.duration / time.Duration(cycles)
-	for i := range 2 * cycles {
-		r := &round{
-			Seed: o.seed + uint64(i), Lossy: i%2 == 1, Lasts: each * 3 / 4, Workers: o.workers, Loops: o.loops,
-			Locks: fewLocks, Linger: o.linger, Overtakes: o.overtakes,
-		}
-		if r.Lossy {
-			r.Lasts = each / 4
-		}
-		rounds = append(rounds, r)
+// round returns the i-th round.
+func (o options) round(i int) *round {
+	lasts := min(pair, o.duration)
+	r := &round{
+		Seed: o.seed + uint64(i), Lossy: i%2 == 1, Lasts: lasts * 3 / 4, Workers: o.workers, Loops: o.loops,
+		Locks: fewLocks, Linger: o.linger, Overtakes: o.overtakes,
 	}
-	return rounds
+	if r.Lossy {
+		r.Lasts = lasts / 4
+	}
+	return r
 }
 
 // judgeRound judges the history in a folder, and tells what is wrong with it.
@@ -161,8 +169,8 @@ func judgeRound(ctx context.Context, w io.Writer, dir string, sum *summary) (int
 	if err != nil {
 		return 0, fmt.Errorf("read the history: %w", err)
 	}
-	sum.add(h)
 	found := h.judge()
+	sum.add(h, len(found))
 	for _, v := range found {
 		fmt.Fprintf(w, "\nVIOLATION (%s, seed %d, %s): %s\nbefore that:\n%s\n\n", v.oracle, h.Seed, dir, v.text, h.lastWords(v.name, v.at, 40))
 	}
@@ -179,16 +187,14 @@ func recheck(ctx context.Context, w io.Writer, dir string) error {
 		dirs = []string{dir}
 	}
 	slices.Sort(dirs)
-	sum, violations := newSummary(), 0
+	sum := newSummary()
 	for _, d := range dirs {
-		n, err := judgeRound(ctx, w, d, sum)
-		if err != nil {
+		if _, err := judgeRound(ctx, w, d, sum); err != nil {
 			return err
 		}
-		violations += n
 	}
-	sum.print(w, violations)
-	if violations > 0 {
+	sum.print(w, 0)
+	if sum.violations > 0 {
 		return errViolated
 	}
 	return nil

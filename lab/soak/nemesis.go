@@ -18,6 +18,7 @@ type nemesis struct {
 	*round
 	rng     *rand.Rand
 	serving sync.Mutex // held by the fault that has the server in hand
+	setting sync.Mutex // held by the fault that has its settings in hand
 	faults  sync.WaitGroup
 
 	mu  sync.Mutex
@@ -29,14 +30,15 @@ func newNemesis(r *round) *nemesis {
 }
 
 // meanBetween is the mean time from one fault to the next.
-const meanBetween = time.Second
+const meanBetween = 600 * time.Millisecond
 
 // An action is a fault on its way: what it is, how exactly, and what it does. It undoes
-// itself when it has lasted, or when its context ends. The zero value is none.
+// itself when it has lasted, or when its context ends, and reports whether there was any
+// harm. The zero value is none.
 type action struct {
 	kind string
 	how  string
-	run  func(ctx context.Context)
+	run  func(ctx context.Context) bool
 }
 
 // A menace is a kind of fault. It picks its victim, takes that in hand, and says what
@@ -49,23 +51,43 @@ type menace struct {
 
 var menaces = []menace{
 	{weight: 4, plan: (*nemesis).killWorker},
-	{weight: 10, plan: (*nemesis).stopWorker},
+	{weight: 8, plan: (*nemesis).stopWorker},
 	{weight: 2, plan: (*nemesis).replaceWorker},
 	{weight: 2, plan: (*nemesis).killConnections},
 	{weight: 2, plan: (*nemesis).killSubscriptions},
+	{weight: 2, plan: (*nemesis).floodSubscriptions},
 	{weight: 3, plan: (*nemesis).cut},
 	{weight: 4, plan: (*nemesis).hole},
 	{weight: 4, plan: (*nemesis).loseReplies},
 	{weight: 4, plan: (*nemesis).delay},
-	{weight: 12, plan: (*nemesis).slowThenBroken},
+	{weight: 10, plan: (*nemesis).slowThenBroken},
 	{weight: 2, plan: (*nemesis).refuse},
+	{weight: 2, plan: (*nemesis).limitConnections},
 	{weight: 2, plan: (*nemesis).flushScripts},
+	{weight: 2, plan: (*nemesis).busyScript},
 	{weight: 2, plan: (*nemesis).pauseClients},
-	{weight: 4, plan: (*nemesis).stopServer},
+	{weight: 2, plan: (*nemesis).pauseWrites},
+	{weight: 3, plan: (*nemesis).stopServer},
 	{weight: 3, plan: (*nemesis).restartServer},
+	{weight: 2, plan: (*nemesis).slowRestart},
+	{weight: 2, plan: (*nemesis).fillMemory},
+	{weight: 2, plan: (*nemesis).failDisk},
+	{weight: 2, plan: (*nemesis).makeReplica},
+	{weight: 2, plan: (*nemesis).makeSilentReplica},
+	{weight: 2, plan: (*nemesis).denyScripts},
+	{weight: 2, plan: (*nemesis).denyCommand},
+	{weight: 2, plan: (*nemesis).denyChannels},
+	{weight: 2, plan: (*nemesis).deleteUser},
 	{weight: 2, plan: (*nemesis).counterAhead},
-	{weight: 8, loses: true, plan: (*nemesis).flushAll},
-	{weight: 8, loses: true, plan: (*nemesis).emptyRestart},
+	{weight: 3, plan: (*nemesis).clockBack},
+	{weight: 10, loses: true, plan: (*nemesis).flushAll},
+	{weight: 10, loses: true, plan: (*nemesis).emptyRestart},
+	{weight: 10, loses: true, plan: (*nemesis).loseLastWrites},
+	{weight: 10, loses: true, plan: (*nemesis).evict},
+	{weight: 10, loses: true, plan: (*nemesis).clockForward},
+	{weight: 8, loses: true, plan: (*nemesis).deleteLock},
+	{weight: 8, loses: true, plan: (*nemesis).overwriteLock},
+	{weight: 8, loses: true, plan: (*nemesis).renameLock},
 }
 
 // pick returns a kind of fault, by the weights.
@@ -121,7 +143,9 @@ func (n *nemesis) launch(ctx context.Context, a action) {
 	}
 	n.faults.Go(func() {
 		from := monotonic()
-		a.run(ctx)
+		if !a.run(ctx) {
+			return
+		}
 		n.journal.write(event{What: fault, At: from, Until: monotonic(), Kind: a.kind, Text: a.how})
 	})
 }
@@ -137,7 +161,7 @@ func (n *nemesis) heal() error {
 		return n.err
 	}
 	for answers := 0; answers < 3; {
-		_, err := n.server.do(ctx, "CLIENT", "UNPAUSE")
+		err := n.mend(ctx)
 		if err == nil {
 			answers++
 		}
@@ -192,48 +216,51 @@ func (n *nemesis) holder(name string) *slot {
 }
 
 // onWorker is a fault of a process.
-func (n *nemesis) onWorker(kind, how string, run func(ctx context.Context, s *slot)) action {
+func (n *nemesis) onWorker(kind, how string, run func(ctx context.Context, s *slot) bool) action {
 	s := n.slot()
 	if !s.process.TryLock() {
 		return action{}
 	}
-	return action{kind, strings.TrimSpace(how + " of " + s.current.name), func(ctx context.Context) {
+	return action{kind, strings.TrimSpace(how + " of " + s.current.name), func(ctx context.Context) bool {
 		defer s.process.Unlock()
-		run(ctx, s)
+		return run(ctx, s)
 	}}
 }
 
 // onNetwork is a fault of the connections of one worker.
-func (n *nemesis) onNetwork(kind, how string, run func(ctx context.Context, s *slot)) action {
+func (n *nemesis) onNetwork(kind, how string, run func(ctx context.Context, s *slot) bool) action {
 	s := n.slot()
 	if !s.network.TryLock() {
 		return action{}
 	}
-	return action{kind, strings.TrimSpace(how + " of worker " + strconv.Itoa(s.index+1)), func(ctx context.Context) {
+	return action{kind, strings.TrimSpace(how + " of worker " + strconv.Itoa(s.index+1)), func(ctx context.Context) bool {
 		defer s.network.Unlock()
-		run(ctx, s)
+		return run(ctx, s)
 	}}
 }
 
 // onServer is a fault of the server as a process.
-func (n *nemesis) onServer(kind, how string, run func(ctx context.Context)) action {
+func (n *nemesis) onServer(kind, how string, run func(ctx context.Context) bool) action {
 	if !n.serving.TryLock() {
 		return action{}
 	}
-	return action{kind, how, func(ctx context.Context) {
+	return action{kind, how, func(ctx context.Context) bool {
 		defer n.serving.Unlock()
-		if n.server.cmd != nil { // it is nil if it did not start again, and that ends the round
-			run(ctx)
-		}
+		// It does not run if it did not start again, and that ends the round.
+		return n.server.cmd != nil && run(ctx)
 	}}
 }
 
 // command is a fault that is a command to the server. One that gets no answer, because
 // the server is down or stopped, is none.
 func (n *nemesis) command(kind string, args ...string) action {
-	return action{kind, "", func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		_, _ = n.server.do(ctx, args...)
-	}}
+	return action{kind, "", func(ctx context.Context) bool { return n.tell(ctx, args...) }}
+}
+
+// tell makes the server do something, and reports whether it did.
+func (n *nemesis) tell(ctx context.Context, args ...string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := n.server.do(ctx, args...)
+	return err == nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/lab/oracle"
 )
 
 // A violation is a promise that was broken.
@@ -13,19 +15,23 @@ type violation struct {
 	text   string
 }
 
-// An oracle looks for violations of one promise in a history.
-type oracle struct {
+// A promise is one that a history may break.
+type promise struct {
 	name string
 	// inModel says that the promise holds only where Redis keeps its memory.
 	inModel bool
-	judge   func(h *history) []violation
+	broken  func(h *history) []violation
 }
 
-var oracles = []oracle{
-	{"no two holders", true, overlaps},
-	{"fences grow", true, fences},
-	{"no loss before its time", true, earlyLosses},
-	{"no lost update", false, lostUpdates},
+var promises = []promise{
+	{"O1 no two holders", true, overlaps},
+	{"O2 no lost update", false, lostUpdates},
+	{"O3 fences grow", true, fences},
+	{"O4 leases in an order", true, leases},
+	{"O7 no loss before its time", true, earlyLosses},
+	{"O7 no refusal for nothing", false, refusals},
+	{"O8 no step without belief", true, discipline},
+	{"O8 no deadline without a proof", true, deadlines},
 	{"nobody is stranded", false, stranded},
 	{"nobody is overtaken for ever", false, overtaken},
 	{"a cancelled wait returns", false, lateReturns},
@@ -33,43 +39,23 @@ var oracles = []oracle{
 	{"nothing odd", false, oddities},
 }
 
-// mostViolations is how many of an oracle are told: what is wrong once is wrong often.
+// mostViolations is how many of a kind are told: what is wrong once is wrong often.
 const mostViolations = 5
 
-// judge asks all oracles.
+// judge looks for all that is broken.
 func (h *history) judge() []violation {
 	var all []violation
-	for _, o := range oracles {
-		if o.inModel && h.Lossy {
+	for _, p := range promises {
+		if p.inModel && h.Lossy {
 			continue
 		}
-		found := o.judge(h)
+		found := p.broken(h)
 		for i := range found {
-			found[i].oracle = o.name
+			found[i].oracle = p.name
 		}
 		all = append(all, found[:min(len(found), mostViolations)]...)
 	}
 	return all
-}
-
-// overlaps finds two processes, or two calls of one, that believed in a hold of one
-// name at the same time.
-func overlaps(h *history) (found []violation) {
-	for name, spans := range h.holds {
-		var last *span // the one that ends last of those before
-		for _, s := range spans {
-			if last != nil && s.from < last.to {
-				found = append(found, violation{name: name, at: s.from, text: fmt.Sprintf(
-					"%s call %d (fence %d) has %s from %s on, while %s call %d (fence %d) has had it from %s to %s: both for %s",
-					s.who, s.id, s.fence, name, h.clock(s.from), last.who, last.id, last.fence, h.clock(last.from), h.clock(last.to),
-					time.Duration(min(s.to, last.to)-s.from))})
-			}
-			if last == nil || s.to > last.to {
-				last = s
-			}
-		}
-	}
-	return found
 }
 
 // clock says a time to people.
@@ -77,38 +63,53 @@ func (h *history) clock(at int64) string {
 	return fmt.Sprintf("%.4f s", time.Duration(at-h.zero).Seconds())
 }
 
-// fences finds holds whose fence is not above those of all earlier ones.
-func fences(h *history) (found []violation) {
+// told turns what package oracle has found into violations of this one. It counts time
+// from the beginning of the round.
+func (h *history) told(found []oracle.Violation) (violations []violation) {
+	for _, v := range found {
+		violations = append(violations, violation{name: v.Lock, at: int64(v.At) + h.zero, text: v.Text})
+	}
+	return violations
+}
+
+func overlaps(h *history) []violation { return h.told(oracle.Overlaps(h.seen().holds)) }
+
+func fences(h *history) []violation { return h.told(oracle.Fences(h.seen().holds)) }
+
+func earlyLosses(h *history) []violation { return h.told(oracle.Losses(h.seen().holds)) }
+
+func discipline(h *history) []violation {
+	return h.told(oracle.Discipline(h.seen().holds, h.seen().steps))
+}
+
+// deadlines finds leases that say that they may be believed for longer than any answer
+// by then has proven. Nobody has to believe for so long to show that.
+func deadlines(h *history) (found []violation) {
+	j := h.seen()
 	for name, spans := range h.holds {
-		var top *span
 		for _, s := range spans {
-			if top != nil && s.fence <= top.fence {
-				found = append(found, violation{name: name, at: s.from, text: fmt.Sprintf(
-					"%s call %d has %s with fence %d, after %s call %d had it with %d",
-					s.who, s.id, name, s.fence, top.who, top.id, top.fence)})
-			}
-			if top == nil || s.fence > top.fence {
-				top = s
+			for _, d := range s.promises {
+				proven := oracle.Time(0)
+				for _, p := range j.proofs[onServer(s.owner)] {
+					if p.Learned <= h.since(d.at) {
+						proven = max(proven, p.Until)
+					}
+				}
+				if over := h.since(d.until) - proven; over > 0 {
+					found = append(found, violation{name: name, at: d.at, text: fmt.Sprintf(
+						"%s call %d has %s, and may believe so until %s, which is %s longer than any answer has proven",
+						s.who, s.id, name, h.clock(d.until), time.Duration(over))})
+				}
 			}
 		}
 	}
 	return found
 }
 
-// earlyLosses finds leases that were lost before their deadline: the server said that
-// the key was gone, or another's, when it should have been there.
-func earlyLosses(h *history) (found []violation) {
-	for name, spans := range h.holds {
-		for _, s := range spans {
-			if s.early > 0 {
-				found = append(found, violation{name: name, at: s.early, text: fmt.Sprintf(
-					"%s call %d has lost %s at %s, %s before its deadline",
-					s.who, s.id, name, h.clock(s.early), time.Duration(s.until-s.early))})
-			}
-		}
-	}
-	return found
-}
+func leases(h *history) []violation { return h.told(h.seen().leases().Violations) }
+
+// refusals finds calls that the server has refused although they had all rights.
+func refusals(h *history) []violation { return h.told(oracle.Answers(h.seen().answers)) }
 
 // oddities finds what the workers themselves have found.
 func oddities(h *history) (found []violation) {
@@ -148,33 +149,18 @@ func ends(h *history) (found []violation) {
 // lostUpdates finds additions to a counter that were overwritten, or reported and not
 // there.
 func lostUpdates(h *history) (found []violation) {
-	wrong := func(name, format string, args ...any) {
-		found = append(found, violation{name: name, at: h.writtenAt(name), text: fmt.Sprintf(format, args...)})
+	found = h.told(oracle.Updates(h.seen().writes, h.counters))
+	for i := range found {
+		found[i].at = h.writtenAt(found[i].name)
 	}
-	value, epoch, there := make(map[string]int64), make(map[string]int64), make(map[string]int64)
+	there := make(map[string]int64)
 	for _, e := range h.entries {
-		if e.Base != value[e.Name] || e.Value != e.Base+1 {
-			wrong(e.Name, "lost update: %s has made %d of %d, when the counter of %s was %d (fence %d, epoch %d)",
-				e.Who, e.Value, e.Base, e.Name, value[e.Name], e.Fence, e.Epoch)
-		}
-		if e.Epoch < epoch[e.Name] {
-			wrong(e.Name, "a write of an old claim: %s has written to %s with epoch %d after one with epoch %d", e.Who, e.Name, e.Epoch, epoch[e.Name])
-		}
-		value[e.Name], epoch[e.Name] = e.Value, e.Epoch
 		there[e.Who] = e.Value
-	}
-	counts := make(map[string]int64)
-	for _, e := range h.entries {
-		counts[e.Name]++
-	}
-	for name, n := range h.counters {
-		if n != counts[name] {
-			wrong(name, "the counter of %s is %d after %d additions", name, n, counts[name])
-		}
 	}
 	for _, e := range h.events {
 		if e.What == wrote && there[e.Text] != e.Value {
-			wrong(e.Name, "%s was told that it had made the counter of %s %d, which is not in the log", e.Text, e.Name, e.Value)
+			found = append(found, violation{name: e.Name, at: e.At, text: fmt.Sprintf(
+				"%s was told that it had made the counter of %s %d, which is not in the log", e.Text, e.Name, e.Value)})
 		}
 	}
 	return found

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,8 @@ type story struct {
 	events []event
 	log    []entry
 	count  int64
+
+	requests int64
 }
 
 func newStory() *story {
@@ -29,12 +32,34 @@ func (s *story) says(at int64, who string, call int64, e event) *story {
 	return s
 }
 
+// ownerName is the owner of a call.
+func ownerName(who string, call int64) string { return fmt.Sprintf("%s.%d", who, call) }
+
+// asks adds a request and its answer a ms later; no answer is "dark".
+func (s *story) asks(at int64, who string, call int64, script, told string, fence uint64) *story {
+	s.requests++
+	s.says(at, who, 0, event{What: asked, Text: script, Request: s.requests, Owner: ownerName(who, call)})
+	if told == dark {
+		return s
+	}
+	return s.says(at+1, who, 0, event{What: answered, Text: told, Request: s.requests, Fence: fence})
+}
+
+// gets adds a call that has the lock from a time on, with a deadline.
+func (s *story) gets(at int64, who string, call int64, fence uint64, until int64) *story {
+	return s.says(at-1, who, call, event{What: asks, Text: byAcquire}).
+		asks(at-1, who, call, toAcquire, yes, fence).
+		says(at, who, call, event{What: held, Fence: fence, Owner: ownerName(who, call), Until: ms(until)})
+}
+
 // has adds a call that has the lock from one time to another, with a deadline after
-// that.
+// that. It renews it, and gives it back.
 func (s *story) has(who string, call, from, to int64, fence uint64) *story {
-	return s.says(from-1, who, call, event{What: asks, Text: byAcquire}).
-		says(from, who, call, event{What: held, Fence: fence, Owner: who, Until: ms(to + 500)}).
-		says(to, who, call, event{What: free})
+	s.gets(from, who, call, fence, min(to+500, from+899))
+	for at := from + 400; at < to; at += 400 {
+		s.asks(at, who, call, toRenew, yes, 0)
+	}
+	return s.says(to, who, call, event{What: free}).asks(to, who, call, toRelease, yes, 0)
 }
 
 // waits adds a call that waits and gets nothing; with to 0 it waits for ever.
@@ -49,6 +74,23 @@ func (s *story) waits(who string, call, from, to int64) *story {
 // parent adds an event of the parent, about who.
 func (s *story) parent(at int64, what what, who string, until int64, text string) *story {
 	s.events = append(s.events, event{At: ms(at), What: what, Who: who, Until: ms(until), Text: text})
+	return s
+}
+
+func (s *story) parentFault(from, until int64, kind string) *story {
+	s.events = append(s.events, event{At: ms(from), What: fault, Who: parentName, Until: ms(until), Kind: kind})
+	return s
+}
+
+func (s *story) parentBack(at, by int64) *story {
+	s.events = append(s.events, event{At: ms(at), What: back, Who: parentName, N: ms(by)})
+	return s
+}
+
+// toldOf adds a request that is told that another has the lock.
+func (s *story) toldOf(at int64, who string, call int64, holder string, holding int64, fence uint64) *story {
+	s.asks(at, who, call, toAcquire, no, fence)
+	s.events[len(s.events)-1].Holder = ownerName(holder, holding)
 	return s
 }
 
@@ -73,11 +115,11 @@ func good() *story {
 		has("w1", 1, 10, 20, 100).
 		waits("w2", 1, 12, 200).
 		has("w2", 2, 21, 30, 101).
-		says(40, "w3", 1, event{What: asks, Text: byDo}).
-		says(41, "w3", 1, event{What: held, Fence: 102, Until: ms(900)}).
-		says(400, "w3", 1, event{What: renewed, Until: ms(1300)}).
+		gets(41, "w3", 1, 102, 900).
+		asks(400, "w3", 1, toRenew, yes, 0).
+		says(402, "w3", 1, event{What: renewed, Until: ms(1300)}).
 		parent(500, killed, "w3", 0, "").
-		has("w1", 2, 1300, 2900, 103).
+		has("w1", 2, 1402, 2900, 103).
 		parent(2950, quiet, "parent", 9000, "").
 		has("w2", 3, 3000, 3100, 104).
 		waits("w1", 3, 3200, 3900).
@@ -103,35 +145,57 @@ func TestOraclesSeeBadHistories(t *testing.T) {
 		want   string
 	}{
 		{"an overlap", good().has("w4", 1, 25, 26, 200),
-			"no two holders", "w4 call 1 (fence 200) has a from"},
+			"O1 no two holders", "two have a: w4 (owner w4.1, fence 200)"},
 		{"an overlap with one that was killed, before its last deadline", good().has("w4", 1, 1200, 1210, 200),
-			"no two holders", "both for 10ms"},
+			"O1 no two holders", "both for"},
 		{"an overlap with one that believed beyond its deadline", good().
-			says(8200, "w4", 1, event{What: asks, Text: byAcquire}).
-			says(8201, "w4", 1, event{What: held, Fence: 200, Until: ms(8700)}).
+			gets(8201, "w4", 1, 200, 8700).
 			says(8800, "w4", 1, event{What: free}).
 			has("w5", 1, 8750, 8760, 201),
-			"no two holders", "w5 call 1 (fence 201) has a from"},
+			"O1 no two holders", "two have a: w5 (owner w5.1, fence 201)"},
 		{"a fence that goes back", good().has("w4", 1, 8200, 8210, 99),
-			"fences grow", "w4 call 1 has a with fence 99, after w1 call 4 had it with 106"},
+			"O3 fences grow", "the fence of a does not grow: w4 (owner w4.1, fence 99)"},
 		{"a fence twice", good().has("w4", 1, 8200, 8210, 106),
-			"fences grow", "with fence 106, after w1 call 4 had it with 106"},
+			"O3 fences grow", "the fence of a does not grow: w4 (owner w4.1, fence 106)"},
 		{"a loss before its time", good().
-			says(8200, "w4", 1, event{What: asks, Text: byAcquire}).
-			says(8201, "w4", 1, event{What: held, Fence: 200, Until: ms(8700)}).
+			gets(8201, "w4", 1, 200, 8700).
 			says(8300, "w4", 1, event{What: ended, Text: string(kindLost)}),
-			"no loss before its time", "w4 call 1 has lost a"},
+			"O7 no loss before its time", "a was lost before its time: w4 (owner w4.1, fence 200)"},
 		{"a release that finds nothing", good().has("w4", 1, 8200, 8210, 200).
 			says(8211, "w4", 1, event{What: released, Text: string(kindLost)}),
-			"no loss before its time", "w4 call 1 has lost a"},
+			"O7 no loss before its time", "a was lost before its time: w4 (owner w4.1, fence 200)"},
 		{"a lost update", good().adds("w4/1/0", 2, 3, 3),
-			"no lost update", "w4/1/0 has made 3 of 2, when the counter of a was 3"},
+			"O2 no lost update", "lost update: commit 4, of w4/1/0"},
 		{"a write of an old claim", good().adds("w4/1/0", 3, 4, 1),
-			"no lost update", "w4/1/0 has written to a with epoch 1 after one with epoch 2"},
+			"O2 no lost update", "a write of an old claim: commit 4, of w4/1/0"},
 		{"a counter that is wrong", func() *story { s := good(); s.count--; return s }(),
-			"no lost update", "the counter of a is 2 after 3 additions"},
+			"O2 no lost update", "a is 2 at the end, and the last commit, of w2/2/1"},
 		{"a commit that is not there", good().says(26, "w2", 2, event{What: wrote, Value: 4, Text: "w2/2/2"}),
-			"no lost update", "which is not in the log"},
+			"O2 no lost update", "which is not in the log"},
+		{"a grant while another has the lock", good().asks(8050, "w4", 1, toAcquire, yes, 107),
+			"O4 leases in an order", "acquires a"},
+		{"a renewal of a lease that has ended", good().asks(9500, "w1", 4, toRenew, yes, 0),
+			"O4 leases in an order", "renews a"},
+		{"a refusal while nobody has the lock", good().asks(8300, "w4", 1, toAcquire, no, 0),
+			"O4 leases in an order", "acquires a"},
+		{"belief that no answer carries", good().
+			gets(8201, "w4", 1, 200, 9300),
+			"O8 no step without belief", "200ms too long"},
+		{"a deadline that no answer carries", good().gets(8201, "w4", 1, 200, 9300).says(8300, "w4", 1, event{What: free}),
+			"O8 no deadline without a proof", "200ms longer than any answer has proven"},
+		{"a message that is taken for proof of more than it says", good().
+			asks(8085, "w4", 1, toAcquire, no, 106).
+			says(8900, "w4", 0, event{What: heard, Owner: "w4.1", Fence: 200, Value: 1}).
+			says(8000, "w4", 1, event{What: asks, Text: byAcquire}).
+			says(8901, "w4", 1, event{What: held, Fence: 200, Owner: "w4.1", Until: ms(9700)}),
+			"O8 no step without belief", "belief in a, w4"},
+		{"a step after the loss", good().gets(8201, "w4", 1, 200, 9000).
+			says(8300, "w4", 1, event{What: ended, Text: string(kindLost)}).
+			says(8400, "w4", 1, event{What: step, Fence: 200, Owner: "w4.1"}),
+			"O8 no step without belief", "after belief has ended"},
+		{"a refusal of somebody who has all rights", good().says(8200, "w4", 1, event{What: asks, Text: byAcquire}).
+			says(8201, "w4", 1, event{What: failed, Text: string(kindUnavailable), Error: "NOPERM"}),
+			"O7 no refusal for nothing", "w4 was told \"NOPERM\" about a"},
 		{"a stranded waiter", newStory().has("w1", 1, 10, 20, 100).waits("w2", 1, 15, 0).parent(30, quiet, "parent", 7000, ""),
 			"nobody is stranded", "w2 call 1 waits for a"},
 		{"one that was stranded and got it", newStory().has("w1", 1, 10, 20, 100).parent(30, quiet, "parent", 9000, "").
@@ -180,16 +244,24 @@ func TestOraclesAllow(t *testing.T) {
 	lossy := good().has("w4", 1, 25, 26, 50)
 	lossy.round.Lossy = true
 	tests := map[string]*story{
+		"a refusal of somebody who has lost rights": good().says(8200, "w4", 1, event{What: asks, Text: byAcquire}).
+			says(8201, "w4", 1, event{What: failed, Text: string(kindUnavailable), Error: "NOPERM"}).
+			parentFault(8100, 8150, kindDenyScripts),
+		"a hand-off that only others have heard of": good().asks(8010, "w4", 1, toAcquire, no, 106).
+			toldOf(8110, "w5", 1, "w4", 1, 107).asks(8400, "w4", 1, toRelease, yes, 0),
+		"a request without an answer that took the lock": good().asks(8200, "w4", 1, toAcquire, dark, 0).
+			toldOf(8300, "w5", 1, "w4", 1, 107),
+		"a lease that lives longer because the clock goes back": good().asks(8200, "w4", 1, toAcquire, dark, 0).
+			parentBack(8250, 500).toldOf(9600, "w5", 1, "w4", 1, 107),
 		"an overlap and an old fence where Redis has lost its memory": lossy,
 		"a hold that Close has ended": good().
-			says(8200, "w4", 1, event{What: asks, Text: byAcquire}).
-			says(8201, "w4", 1, event{What: held, Fence: 200, Until: ms(8700)}).
+			gets(8201, "w4", 1, 200, 8700).
+			asks(8298, "w4", 1, toRelease, yes, 0).
 			says(8300, "w4", 0, event{What: closing}).
 			says(8302, "w4", 1, event{What: ended, Text: string(kindClosed)}).
 			has("w5", 1, 8301, 8400, 201),
 		"a loss at its deadline": good().
-			says(8200, "w4", 1, event{What: asks, Text: byAcquire}).
-			says(8201, "w4", 1, event{What: held, Fence: 200, Until: ms(8700)}).
+			gets(8201, "w4", 1, 200, 8700).
 			says(8701, "w4", 1, event{What: ended, Text: string(kindLost)}),
 		"a waiter that is stranded beside a fault": newStory().has("w1", 1, 10, 20, 100).waits("w2", 1, 15, 0).
 			parent(30, quiet, "parent", 3000, "").parent(4000, quiet, "parent", 8000, ""),

@@ -76,7 +76,7 @@ func (r *round) run(ctx context.Context) (err error) {
 	if r.server, err = startServer(ctx, r.dir); err != nil {
 		return err
 	}
-	defer r.server.kill()
+	defer r.server.close()
 	r.fleet = &fleet{dir: r.dir, journal: r.journal, locks: r.Locks, loops: r.Loops, seed: r.Seed}
 	defer r.fleet.destroy()
 	if err := r.fleet.start(r.Workers, r.server.addr()); err != nil {

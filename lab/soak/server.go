@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,9 +30,22 @@ type server struct {
 	binary string
 	dir    string
 	port   int
-	cmd    *exec.Cmd     // nil while it does not run
-	exited chan struct{} // closed when cmd has ended
+	clock  *wallClock      // nil if it can't be stepped
+	admin  *redistest.Conn // of the nemesis
+	cmd    *exec.Cmd       // nil while it does not run
+	exited chan struct{}   // closed when cmd has ended
 }
+
+// Users of the server. The workers have one of their own, so that it can lose its rights
+// while the nemesis keeps its.
+const (
+	workerUser = "worker"
+	adminUser  = "admin"
+	password   = "soak"
+)
+
+// allRights are the rules of a user who may do everything.
+var allRights = []string{"on", ">" + password, "~*", "&*", "+@all"}
 
 // startServer starts a server on a free port, with its data and its log in a folder.
 func startServer(ctx context.Context, dir string) (*server, error) {
@@ -43,6 +58,13 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 		return nil, fmt.Errorf("redis-server is not installed: run make deps (%w)", err)
 	}
 	s := &server{binary: path, dir: dir}
+	if s.clock, err = newWallClock(ctx, dir); err != nil {
+		return nil, err
+	}
+	// Snapshots can't be written to a file that is a folder, see failDisk.
+	if err := os.Mkdir(filepath.Join(dir, noSnapshot), 0o700); err != nil {
+		return nil, err
+	}
 	for range 20 {
 		// Below the ports that the system gives to connections: those that are tried
 		// while the server is down could take its own port away.
@@ -52,9 +74,12 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 			continue
 		}
 		_ = l.Close() // it was only to see whether the port is free
+		s.admin = redistest.NewConn(s.addr())
+		s.admin.User, s.admin.Password = adminUser, password
 		if err = s.start(ctx); err == nil {
 			return s, nil
 		}
+		s.admin.Close()
 		if !s.logHas("Address already in use") {
 			return nil, err
 		}
@@ -71,16 +96,25 @@ func (s *server) logHas(text string) bool {
 	return err == nil && strings.Contains(string(b), text)
 }
 
+// noSnapshot is the name that snapshots would have.
+const noSnapshot = "no-snapshot.rdb"
+
 // start runs the process and waits until it answers.
-func (s *server) start(ctx context.Context) error {
+func (s *server) start(ctx context.Context, options ...string) error {
 	out, err := os.OpenFile(s.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	cmd := exec.Command(s.binary, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--protected-mode", "no",
-		"--dir", s.dir, "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0")
+	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--protected-mode", "no",
+		"--dir", s.dir, "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0",
+		"--dbfilename", noSnapshot, "--busy-reply-threshold", "50"}
+	for _, user := range []string{workerUser, adminUser} {
+		args = append(append(args, "--user", user), allRights...)
+	}
+	cmd := exec.Command(s.binary, append(args, options...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
+	cmd.Env = append(os.Environ(), s.clock.env()...)
 	dieWithParent(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
@@ -117,11 +151,15 @@ func (s *server) ready(ctx context.Context) error {
 	}
 }
 
-// do runs one command on a connection of its own.
+// do runs one command.
 func (s *server) do(ctx context.Context, args ...string) (any, error) {
-	c := redistest.NewConn(s.addr())
-	defer c.Close()
-	return c.Do(ctx, args...)
+	return s.admin.Do(ctx, args...)
+}
+
+// close ends the server for good.
+func (s *server) close() {
+	s.kill()
+	s.admin.Close()
 }
 
 // kill ends the server as a crash does.
@@ -134,15 +172,17 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
-// restart kills the server, and starts it again: with its data, or without.
-func (s *server) restart(ctx context.Context, empty bool) error {
-	s.kill()
-	if empty {
-		if err := os.RemoveAll(filepath.Join(s.dir, "appendonlydir")); err != nil {
-			return err
-		}
+// dataDir is where the server keeps its data.
+func (s *server) dataDir() string { return filepath.Join(s.dir, "appendonlydir") }
+
+// lastWrites returns the file of the last writes: the one with the highest number.
+func (s *server) lastWrites() (string, error) {
+	files, err := filepath.Glob(filepath.Join(s.dataDir(), "*.incr.aof"))
+	if err != nil || len(files) == 0 {
+		return "", errors.Join(errors.New("the server has no file of its writes"), err)
 	}
-	return s.start(ctx)
+	slices.SortFunc(files, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return files[len(files)-1], nil
 }
 
 // fenceSuffix ends the names of the keys that outlive all holders.

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A minute of the soak. make soak runs it for longer.
+// Most of a minute of the soak: what it has to do at least shows that it did something.
+// make soak runs it for longer.
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes more than a minute")
@@ -31,12 +32,15 @@ func TestSoak(t *testing.T) {
 		t.Skip("redis-server is not installed: run make deps")
 	}
 	var out strings.Builder
-	err := soak(t.Context(), &out, options{
-		duration: time.Minute, workers: 8, loops: 5, overtakes: mostOvertakes, linger: 70 * time.Second,
+	sum, err := soak(t.Context(), &out, options{
+		duration: 40 * time.Second, workers: 8, loops: 5, overtakes: mostOvertakes, linger: 70 * time.Second,
 	})
 	t.Log(out.String())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if total := sum.total(); total < 40 || len(sum.faults) < 12 {
+		t.Errorf("%d faults of %d kinds, want 40 of 12", total, len(sum.faults))
 	}
 }
 
@@ -80,17 +84,15 @@ func TestPick(t *testing.T) {
 	}
 }
 
-func TestRoundsFillTheTime(t *testing.T) {
-	for _, d := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour} {
-		total, lossy := time.Duration(0), time.Duration(0)
-		for _, r := range (options{duration: d}).rounds() {
-			total += r.Lasts
-			if r.Lossy {
-				lossy += r.Lasts
-			}
-		}
-		if total != d || lossy != d/4 {
-			t.Errorf("%s is divided into %s, %s of it lossy", d, total, lossy)
+// A run ends in time, and has rounds of both kinds.
+func TestHasTimeFor(t *testing.T) {
+	o := options{duration: 10 * time.Minute}
+	if !o.hasTimeFor(8*time.Minute, 8) || o.hasTimeFor(9*time.Minute+30*time.Second, 9) {
+		t.Error("a run does not end in time")
+	}
+	for i, lossy := range []bool{false, true, false, true} {
+		if r := o.round(i); r.Lossy != lossy || r.Lasts >= pair {
+			t.Errorf("round %d: lossy %t, %s", i, r.Lossy, r.Lasts)
 		}
 	}
 }

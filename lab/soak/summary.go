@@ -22,8 +22,16 @@ type summary struct {
 	unreleased int // releases without an answer
 	commits    int
 	fenced     int
-	overlaps   int // where Redis loses its memory; they are no violation there
 	faults     map[string]int
+
+	operations int // calls of Try, Acquire, Do and Release
+	histories  int // of one lock each, searched for an order that explains the answers
+	requests   int // in them
+	undecided  int
+	steps      int // that were begun because a lease was said to be valid
+	lossy      int // rounds in which Redis loses its memory
+	broken     int // of those, in which two had a lock; that is no violation there
+	violations int
 
 	gaps []int64 // without faults, from one holder to the next who waited
 
@@ -41,9 +49,12 @@ type summary struct {
 func newSummary() *summary { return &summary{faults: make(map[string]int)} }
 
 // add adds the figures of a round.
-func (s *summary) add(h *history) {
+func (s *summary) add(h *history, violations int) {
 	s.rounds++
+	s.violations += violations
 	s.calls += len(h.calls)
+	s.operations += len(h.calls)
+	s.steps += len(h.seen().steps)
 	for _, call := range h.calls {
 		s.addCall(h, call)
 	}
@@ -63,8 +74,14 @@ func (s *summary) add(h *history) {
 		s.longestPeace = max(s.longestPeace, w.to-w.from)
 		s.overtaken = max(s.overtaken, w.overtaken)
 	}
-	if h.Lossy {
-		s.overlaps += len(overlaps(h))
+	if !h.Lossy {
+		v := h.seen().leases()
+		s.histories, s.requests, s.undecided = s.histories+v.Checked, s.requests+v.Ops, s.undecided+v.Undecided
+		return
+	}
+	s.lossy++
+	if len(overlaps(h)) > 0 {
+		s.broken++
 	}
 }
 
@@ -72,7 +89,7 @@ func (s *summary) addHolds(h *history, spans []*span) {
 	s.acquired += len(spans)
 	end := int64(0) // of those before
 	for _, span := range spans {
-		if span.asked.from < end {
+		if span.attempt.from < end {
 			s.handOffs++
 			if h.isQuiet(end, span.from) {
 				s.gaps = append(s.gaps, span.from-end)
@@ -85,7 +102,7 @@ func (s *summary) addHolds(h *history, spans []*span) {
 	}
 }
 
-func (s *summary) addCall(h *history, call *asked) {
+func (s *summary) addCall(h *history, call *attempt) {
 	switch {
 	case call.outcome == held && call.how != byTry:
 		s.longestWait = max(s.longestWait, call.to-call.from)
@@ -110,6 +127,9 @@ func (s *summary) addEvent(e event) {
 	case fenced:
 		s.fenced++
 	case released:
+		if e.Kind != byDo {
+			s.operations++
+		}
 		if kind(e.Text) == kindUnavailable {
 			s.unreleased++
 		}
@@ -122,19 +142,23 @@ func (s *summary) addEvent(e event) {
 	}
 }
 
-// print writes the figures.
-func (s *summary) print(w io.Writer, violations int) {
+// total returns how many faults there were.
+func (s *summary) total() (n int) {
+	for _, of := range s.faults {
+		n += of
+	}
+	return n
+}
+
+// print writes the figures. The last line is for other programs.
+func (s *summary) print(w io.Writer, seed uint64) {
 	line := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	short := func(ns int64) time.Duration { return time.Duration(ns).Round(time.Millisecond) }
-	total := 0
-	for _, n := range s.faults {
-		total += n
-	}
 	line("%d calls in %d rounds: %d acquisitions, %d of them hand-offs; %d waits cancelled, %d tries found it held",
 		s.calls, s.rounds, s.acquired, s.handOffs, s.cancelled, s.tries)
 	line("%d leases lost, %d grants too late, %d releases without an answer; %d commits, %d stale writes refused",
 		s.lost, s.stale, s.unreleased, s.commits, s.fenced)
-	line("%d faults:", total)
+	line("%d faults of %d kinds:", s.total(), len(s.faults))
 	for _, kind := range slices.Sorted(maps.Keys(s.faults)) {
 		line("  %4d %s", s.faults[kind], kind)
 	}
@@ -148,7 +172,11 @@ func (s *summary) print(w io.Writer, violations int) {
 	line("longest time without faults in which a lock was free and somebody waited: %s (%s)", short(s.longestIdle), s.idleWhere)
 	line("longest return of a cancelled wait, without faults: %s; longest Close: %s; nothing on the server %s after the end",
 		short(s.longestLate), short(s.longestClose), short(s.longestKeys))
-	line("%s of waiting for a processor (stops included) or for a plain answer of the server, all workers together; %d overlaps where Redis had lost its memory, which is allowed there",
-		short(s.stalled), s.overlaps)
-	line("%d violations", violations)
+	line("%s of waiting for a processor (stops included) or for a plain answer of the server, all workers together", short(s.stalled))
+	line("%d histories of a lock with %d requests in an order that explains all answers, %d undecided; %d steps of work, each under a lease that was proven",
+		s.histories, s.requests, s.undecided, s.steps)
+	line("where Redis loses its memory, two had a lock in %d of %d rounds: that is allowed there, and shows that the faults bite", s.broken, s.lossy)
+	line("%d violations", s.violations)
+	line("soak: operations=%d faults=%d kinds=%d rounds=%d lossy=%d lossy_o1_broken=%d porcupine_histories=%d porcupine_ops=%d undecided=%d steps=%d commits=%d stale_writes_refused=%d violations=%d seed=%d",
+		s.operations, s.total(), len(s.faults), s.rounds, s.lossy, s.broken, s.histories, s.requests, s.undecided, s.steps, s.commits, s.fenced, s.violations, seed)
 }

@@ -120,7 +120,9 @@ func (w *worker) serve(ctx context.Context) error {
 	}
 	defer w.ledger.close()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil)) // the parent has made a file of it
-	w.client, err = lockkeeper.New(link.conn, lockkeeper.Config{TTL: 500 * time.Millisecond, Label: w.Name, Logger: logger})
+	conn := &recorder{Conn: link.conn, journal: w.journal}
+	defer conn.close()
+	w.client, err = lockkeeper.New(conn, lockkeeper.Config{TTL: 500 * time.Millisecond, Label: w.Name, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -141,6 +143,10 @@ func (w *worker) use(ctx context.Context) {
 	for i := range w.Loops {
 		rng := rand.New(rand.NewPCG(w.Seed, uint64(i)))
 		loops.Go(func() { w.loop(inner, rng) })
+	}
+	for i := range briefLoops {
+		rng := rand.New(rand.NewPCG(w.Seed, uint64(w.Loops+i)))
+		loops.Go(func() { w.hurry(inner, rng) })
 	}
 	pulse.Go(func() { w.pulse(inner) })
 	<-ctx.Done()
