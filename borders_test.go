@@ -29,7 +29,7 @@ var arrows = []struct{ from, to string }{
 	{"lockkeepertest", ". internal"},
 	{"sqlfence", "."},
 	{"flush", ". sqlfence internal/script"},
-	{"schedule", "."},
+	{"schedule", ". internal/script"},
 	{"goredisconn", "."},
 	{"rueidisconn", "."},
 	{"cmd", ". sqlfence flush schedule goredisconn rueidisconn internal/core internal/script"},

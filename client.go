@@ -203,6 +203,13 @@ func New(conn Conn, cfg Config) (*Client, error) {
 	}, nil
 }
 
+// Conn returns the connection that the client was made on, for packages that keep keys of
+// their own beside the locks.
+func (c *Client) Conn() Conn { return c.conn }
+
+// Prefix returns what comes before each name on the server; "" if nothing does.
+func (c *Client) Prefix() string { return c.cfg.Prefix }
+
 // Close ends everything that the client has: waits return ErrClosed, contexts of
 // leases end with ErrClosed as the cause, bodies of Do and Election.Run are waited
 // for, and what is held is released. It blocks until that is done and every
