@@ -87,7 +87,7 @@ var belief = []mutant{
 		old:  "max(l.proven, asked.Until(sent))",
 		new:  "max(l.proven, l.terms.Until(sent))",
 		killers: []killer{
-			core.says("TestRenewalOfBeforeAChange", "FAIL"),
+			core.says("TestRenewalOfBeforeAChange", "belief ends at"),
 		},
 	},
 	{

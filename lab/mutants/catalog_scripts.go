@@ -71,8 +71,8 @@ var scripts = []mutant{
 		name: "newcomers-pass-the-line",
 		what: "A newcomer takes a lock that is free beside a line of waiters who live.",
 		file: "lua/acquire.lua",
-		old:  "if free and redis.call('EXISTS', KEYS[3]) == 0 then",
-		new:  "if free then",
+		old:  "local alone = redis.call('EXISTS', KEYS[3]) == 0",
+		new:  "local alone = true",
 		fast: true,
 		killers: []killer{
 			root.says("TestScriptsMatchTheModel", "the model"),

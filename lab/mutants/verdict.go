@@ -76,12 +76,21 @@ func (r testRun) verdict(k killer) verdict {
 		v.wrong = fmt.Sprintf("fails, but does not say %q", k.want)
 	default:
 		v.killed = true
-		if m := seedIn.FindStringSubmatch(v.output); m != nil {
-			v.seed = m[1]
-		}
+		v.seed = seedOf(v.output, k.want)
 	}
 	return v
 }
 
-// seedIn finds the seed that a simulation names.
+// seedIn finds a seed that a simulation names.
 var seedIn = regexp.MustCompile(`\bseed[ =:]+(\d+)`)
+
+// seedOf returns the last seed that was named before a test had said what it is wanted
+// to, or "".
+func seedOf(output, want string) string {
+	before := output[:strings.Index(output, want)+len(want)]
+	seed := ""
+	for _, m := range seedIn.FindAllStringSubmatch(before, -1) {
+		seed = m[1]
+	}
+	return seed
+}

@@ -59,10 +59,13 @@ var badLeases = map[string]struct {
 	"what happened once happened twice":                      {[]Op{asked("u", Acquire, 0, 5, Unknown), refused("a", 6, 7), asked("a", Acquire, 106.1, 107, No)}, []broken{{"L", ms(107), ""}}},
 	"too late to have happened":                              {[]Op{asked("u", Acquire, 0, 5, Unknown), takes("a", 6, 7), frees("a", 8, 9), refused("b", 10, 11)}, []broken{{"L", ms(11), ""}}},
 	"a release nobody sent":                                  {[]Op{takes("a", 0, 1), open("a", Renew, 2), takes("b", 3, 4)}, []broken{{"L", ms(4), ""}}},
-	"on the second lock, and once":                           {[]Op{takes("a", 0, 1), takes("b", 2, 3).on("M"), takes("c", 4, 5).on("M"), takes("d", 6, 7).on("M")}, []broken{{"M", ms(5), "c (owner c.1) acquires M"}}},
-	"on both":                                                {[]Op{takes("a", 0, 1), takes("b", 2, 3).on("M"), takes("c", 4, 5).on("M"), takes("d", 6, 7)}, []broken{{"L", ms(7), ""}, {"M", ms(5), ""}}},
-	"not told in order":                                      {[]Op{renews("b", 2, 3), takes("a", 0, 1)}, []broken{{"L", ms(3), ""}}},
-	"answered before it was asked":                           {[]Op{takes("a", 2, 1)}, []broken{{"L", ms(1), "no history"}}},
+	"what happened once happened twice, and others between": {[]Op{asked("u", Acquire, 0, 100, Unknown).lives(10 * time.Millisecond), refused("w", 1, 2),
+		takes("a", 20, 21), frees("a", 21.5, 23), takes("b", 22, 24), frees("b", 25, 26), refused("w", 50, 51)}, []broken{{"L", ms(51), ""}}},
+	"refused what one gives back oneself": {[]Op{takes("b", 0, 3), frees("b", 2, 5), takes("a", 4, 6), refused("a", 7, 30), frees("a", 10, 11)}, []broken{{"L", ms(30), ""}}},
+	"on the second lock, and once":        {[]Op{takes("a", 0, 1), takes("b", 2, 3).on("M"), takes("c", 4, 5).on("M"), takes("d", 6, 7).on("M")}, []broken{{"M", ms(5), "c (owner c.1) acquires M"}}},
+	"on both":                             {[]Op{takes("a", 0, 1), takes("b", 2, 3).on("M"), takes("c", 4, 5).on("M"), takes("d", 6, 7)}, []broken{{"L", ms(7), ""}, {"M", ms(5), ""}}},
+	"not told in order":                   {[]Op{renews("b", 2, 3), takes("a", 0, 1)}, []broken{{"L", ms(3), ""}}},
+	"answered before it was asked":        {[]Op{takes("a", 2, 1)}, []broken{{"L", ms(1), "no history"}}},
 }
 
 func TestLeasesBad(t *testing.T) {
@@ -99,11 +102,20 @@ var goodLeases = map[string][]Op{
 	"an unknown release that was not":              {takes("a", 0, 1), open("a", Release, 2), refused("b", 3, 4), renews("a", 5, 6)},
 	"an unknown release that was late":             {takes("a", 0, 1), open("a", Release, 2), refused("b", 3, 4), takes("b", 5, 6)},
 	"many unknown":                                 {open("u", Acquire, 0), open("v", Acquire, 0), open("w", Acquire, 0), refused("a", 1, 2), takes("a", 200, 201), refused("b", 202, 203), refused("b", 400, 401), refused("b", 600, 601)},
-	"a long wait":                                  {takes("h", 0, 1), renews("h", 90, 91), takes("a", 2, 300), frees("h", 180, 181), refused("b", 182, 190), renews("a", 270, 271)},
-	"a wait that gave up":                          {takes("a", 0, 1), refused("b", 2, 500)},
-	"released after it was lost":                   {takes("a", 0, 1), takes("b", 150, 151), asked("a", Release, 152, 153, No), asked("a", Renew, 152, 153, No), frees("b", 154, 155)},
-	"locks apart":                                  {takes("a", 0, 1), takes("b", 0, 1).on("M"), renews("b", 2, 3).on("M"), renews("a", 2, 3)},
-	"more slack than TTL":                          {takes("a", 0, 1).lives(time.Microsecond), takes("b", 1, 2)},
+	"the first of two unknown ones": {asked("u", Acquire, 0, 5, Unknown).lives(time.Millisecond), asked("v", Acquire, 0, 5, Unknown).lives(time.Millisecond),
+		refused("w", 1, 1.5), refused("u", 3, 3.5)},
+	"the second of two unknown ones": {asked("u", Acquire, 0, 5, Unknown).lives(time.Millisecond), asked("v", Acquire, 0, 5, Unknown).lives(time.Millisecond),
+		refused("w", 1, 1.5), refused("v", 3, 3.5)},
+	"a long wait":                     {takes("h", 0, 1), renews("h", 90, 91), takes("a", 2, 300), frees("h", 180, 181), refused("b", 182, 190), renews("a", 270, 271)},
+	"one owner, and another between":  {takes("a", 0, 1), takes("b", 102, 135), frees("b", 104, 139), refused("c", 105, 106), takes("a", 110, 111), frees("a", 130, 131)},
+	"two stays that are over at once": {asked("b", Renew, 0, 1, No), takes("b", 8, 10), takes("a", 5, 10), refused("c", 6, 7), frees("a", 10, 10), frees("b", 10, 11)},
+	"told of it after all was over":   {takes("a", 0, 50), renews("a", 5, 6), asked("a", Release, 7, 9, Unknown), takes("b", 10, 11), frees("b", 20, 21)},
+	"renewed long after it was asked": {takes("a", 0, 50), takes("c", 1, 10), refused("d", 2, 3), renews("a", 5, 60), frees("c", 20, 21)},
+	"a shorter renewal, to the end":   {takes("a", 0, 1), renews("a", 2, 3).lives(10 * time.Millisecond), takes("b", 101, 102)},
+	"a wait that gave up":             {takes("a", 0, 1), refused("b", 2, 500)},
+	"released after it was lost":      {takes("a", 0, 1), takes("b", 150, 151), asked("a", Release, 152, 153, No), asked("a", Renew, 152, 153, No), frees("b", 154, 155)},
+	"locks apart":                     {takes("a", 0, 1), takes("b", 0, 1).on("M"), renews("b", 2, 3).on("M"), renews("a", 2, 3)},
+	"more slack than TTL":             {takes("a", 0, 1).lives(time.Microsecond), takes("b", 1, 2)},
 }
 
 func TestLeasesGood(t *testing.T) {

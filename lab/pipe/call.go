@@ -114,6 +114,11 @@ func (c *call) allowed(ctx context.Context) (all []string) {
 	if l.told == toldTrouble || l.at < c.from || l.asking > 0 {
 		all = append(all, "unavailable")
 	}
+	if l.at == now || l.until == now {
+		// It got the lock as it was leaving, and has handed it on: nobody else has it, and
+		// nothing is wrong with the server.
+		all = append(all, "unavailable", "ended")
+	}
 	return all
 }
 

@@ -97,7 +97,7 @@ func campaign(t *testing.T, first, n uint64) total {
 func TestHistories(t *testing.T) {
 	histories := uint64(3000)
 	if raceEnabled {
-		histories = 200
+		histories = 150
 	}
 	first := setting(t, "LOCKKEEPER_PIPE_SEED", 1)
 	began := time.Now()

@@ -36,6 +36,8 @@ type process struct {
 	client *lockkeeper.Client
 	hangUp func() // closes the Redis client
 
+	onRueidis bool
+
 	// Guarded by the world's mutex.
 	known   map[string]*knowledge // by key
 	live    bool                  // it listens
@@ -46,10 +48,11 @@ type process struct {
 // A knowledge is what the calls of a process that wait for a lock know of it.
 type knowledge struct {
 	told   told
-	at     oracle.Time // of told
-	asking int         // requests on their way
-	holds  int         // turns of the process that are not given back
-	until  oracle.Time // the last one was
+	at     oracle.Time          // of told
+	asking int                  // requests on their way
+	holds  int                  // turns of the process that are not given back
+	until  oracle.Time          // the last one was
+	leave  []context.CancelFunc // of calls that leave with the next hand-off
 }
 
 // on returns what the process knows of a lock. w.mu must be held.
@@ -121,25 +124,27 @@ func (s *slot) replace() {
 	s.now = p
 }
 
-// connect makes the Redis client of a process. Rueidis connects at once: where that can't
-// be now, it is go-redis after all.
-func (p *process) connect(onRueidis bool) lockkeeper.Conn {
-	if s := p.w.server; onRueidis && !s.isDown() && s.left(stopped) <= 0 {
+// connect makes the Redis client of a process: go-redis, or rather rueidis. That connects
+// at once, and where it can't now, it is go-redis after all.
+func (p *process) connect(rather bool) lockkeeper.Conn {
+	if s := p.w.server; rather && !s.isDown() && s.left(stopped) <= 0 {
 		client, err := rueidis.NewClient(rueidis.ClientOption{
 			InitAddress: []string{address},
 			DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				return p.link.dial(ctx, "", "")
 			},
 			AlwaysRESP2: p.w.proto == 2, DisableCache: true, ForceSingleClient: true,
-			ConnWriteTimeout: 2 * time.Second, // as rueidisconn advises
+			ConnWriteTimeout:  2 * time.Second, // as rueidisconn advises
+			RingScaleEachConn: 6, ReadBufferEachConn: small, WriteBufferEachConn: small,
 		})
 		if err == nil {
-			p.hangUp = client.Close
+			p.hangUp, p.onRueidis = client.Close, true
 			return rueidisconn.New(client)
 		}
 	}
 	rdb := redis.NewClient(&redis.Options{
 		Addr: address, Protocol: p.w.proto, Dialer: p.link.dial,
+		ReadBufferSize: small, WriteBufferSize: small,
 		PoolSize: 100, // its queue for connections keeps timers, which belong to a bubble
 	})
 	p.hangUp = func() { _ = rdb.Close() }
@@ -148,6 +153,9 @@ func (p *process) connect(onRueidis bool) lockkeeper.Conn {
 
 // address is where the server is. A name would be looked up.
 const address = "127.0.0.1:6379"
+
+// small is the size of a buffer. There are many connections, and each says little.
+const small = 1 << 11
 
 // close closes the present client in its time, and starts another.
 func (s *slot) close() {

@@ -39,7 +39,9 @@ func (t *tap) Listen(ctx context.Context, channel string, ready func(), message 
 		t.p.hears(true)
 		ready()
 	}, func(payload string) {
-		t.p.w.told(t.p, payload)
+		for _, cancel := range t.p.w.told(t.p, payload) {
+			cancel()
+		}
 		message(payload)
 	})
 }
@@ -126,6 +128,10 @@ func (w *world) answered(q *query, reply any, err error) {
 	unsure := err != nil && refused == nil || refused != nil && refused.Code == "NOPERM"
 	if err != nil {
 		w.note(q.p.name, "is told an error:", q.lock, err.Error())
+		if q.p.onRueidis && refused == nil {
+			// The deadline of one call may cost all of them the connection that they share.
+			w.harms = append(w.harms, harm{q.p.name, q.sent, now + oracle.Time(requestFailed)})
+		}
 	}
 	switch q.kind {
 	case "acquire":
@@ -184,22 +190,25 @@ func (w *world) repliedTo(q *query, o *owner, reply any, err error, unsure bool,
 	}
 }
 
-// told takes in a message: of a hand-off, as far as it proves anything.
-func (w *world) told(p *process, payload string) {
+// told takes in a message: of a hand-off, as far as it proves anything. It returns what
+// cancels the calls that are to leave at the very moment at which they may get the lock.
+func (w *world) told(p *process, payload string) (leave []context.CancelFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	part := strings.SplitN(payload, ":", 7) // g lk1 OWNER FENCE SINCE OTHERS KEY
 	w.note(p.name, "hears", "", payload)
 	if len(part) != 7 || part[0] != "g" {
-		return
+		return nil
 	}
+	k := p.on(part[6])
+	leave, k.leave = k.leave, nil
 	o := w.owners[part[2]]
 	if o == nil || o.p != p {
-		return
+		return leave
 	}
 	fence, since := digits(part[3]), digits(part[4])
 	if since < o.heldAt || uint64(fence) <= o.heldFence {
-		return // of a hand-off before an answer that denies it
+		return leave // it is of a hand-off before an answer that denies it
 	}
 	// It was handed over after the last request that was answered "held" was sent.
 	margin := min(marginOf(p.margin, o.ttl), time.Second)
@@ -207,6 +216,7 @@ func (w *world) told(p *process, payload string) {
 	if !o.leaving {
 		p.tells(part[6], toldGranted)
 	}
+	return leave
 }
 
 // released takes in the answer to a release.

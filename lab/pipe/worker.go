@@ -60,7 +60,7 @@ func (k *worker) call() {
 		how = byRun
 	}
 	c := k.begin(p, how, prefix+name)
-	ctx, stop := k.bounded(context.WithValue(w.ctx, callKey{}, c))
+	ctx, stop := k.bounded(context.WithValue(w.ctx, callKey{}, c), c)
 	defer stop()
 	lock := p.client.Mutex(name, lockkeeper.WithTTL(w.ttls[i]))
 	if how == byDo || how == byRun {
@@ -82,7 +82,7 @@ func (k *worker) call() {
 }
 
 // bounded is the context of a call: some end at a time, some are cancelled, most last.
-func (k *worker) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+func (k *worker) bounded(ctx context.Context, c *call) (context.Context, context.CancelFunc) {
 	d := upTo(k.rng, 500*time.Millisecond)
 	if k.rng.IntN(3) == 0 {
 		d = upTo(k.rng, 5*time.Millisecond)
@@ -94,6 +94,13 @@ func (k *worker) bounded(ctx context.Context) (context.Context, context.CancelFu
 		ctx, cancel := context.WithCancel(ctx)
 		timer := time.AfterFunc(d, cancel)
 		return ctx, func() { timer.Stop(); cancel() }
+	case n < 55:
+		ctx, cancel := context.WithCancel(ctx)
+		k.w.mu.Lock()
+		defer k.w.mu.Unlock()
+		l := c.p.on(c.lock)
+		l.leave = append(l.leave, cancel)
+		return ctx, cancel
 	}
 	return ctx, func() {}
 }

@@ -204,7 +204,7 @@ func (k kind) felt() time.Duration {
 	case errorReply, lateReply, lateRequest, slow, trouble, messagesLost, noScripts:
 		return 2 * time.Second
 	case lostRequest, lostReply, cutRequest, cutReply, repliesLost:
-		return 4 * time.Second
+		return requestFailed
 	case closes:
 		return 0
 	case crashed, stepped, emptied, evicted:
@@ -212,6 +212,10 @@ func (k kind) felt() time.Duration {
 	}
 	return 9 * time.Second
 }
+
+// requestFailed is for how long it is felt that a request was not answered: until it is
+// given up, at the latest, and made again.
+const requestFailed = 4 * time.Second
 
 // harmed reports whether a process was harmed at some moment of a time.
 func (w *world) harmed(who string, from, to oracle.Time) bool {

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"time"
-
 	"github.com/lockkeeper/lockkeeper/internal/core"
 	"github.com/lockkeeper/lockkeeper/lab/oracle"
 )
@@ -101,7 +99,7 @@ func query[T any](p *process, run func() T, done func(T)) {
 	w := p.w
 	there := w.Storage/4 + p.upTo(w.Storage/2)
 	if d, yes := p.strikes(WorkStalls); yes {
-		there += d.upTo(2 * w.Terms.TTL)
+		there += d.upTo(3 * w.Terms.TTL)
 	}
 	back := w.Storage/4 + p.upTo(w.Storage/2)
 	w.after(there, nil, func() {
@@ -200,7 +198,7 @@ func (t *turn) read() {
 			then = func() { t.install(3, func() { t.write(base) }) }
 		}
 		// The next value takes a while to compute.
-		p.w.after(min(time.Duration(max(t.until-p.w.now, 0)), p.w.Work/2), p, then)
+		p.w.after(t.pause, p, then)
 	})
 }
 

@@ -75,7 +75,7 @@ var weights = [faults]float64{
 	ScriptsLost: 1, MessageLost: 3, MessageTwice: 2, MessageLate: 3,
 	ProcessPaused: 4, ProcessCrashed: 1, SubscriptionCut: 1.5, SubscriptionDead: 1.5, CallerGone: 4,
 	ServerStopped: 2, ServerSlow: 3, ServerRestarted: 1, ClockBack: 0.7,
-	WorkStalls: 4, CommitLost: 2,
+	WorkStalls: 9, CommitLost: 2,
 	MemoryLost: 1, WritesLost: 3, Evicted: 2, Flushed: 1, KeyDeleted: 2, ClockForward: 3,
 }
 

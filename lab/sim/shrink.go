@@ -24,7 +24,7 @@ type finding struct {
 func look(v variant, oracleName string) (finding, bool) {
 	v.trace = true
 	w := simulate(v)
-	for _, found := range w.judge().violations {
+	for _, found := range w.judgeFor(oracleName).violations {
 		if oracleName == "" || found.Oracle == oracleName {
 			return finding{v, found, w}, true
 		}
@@ -33,7 +33,7 @@ func look(v variant, oracleName string) (finding, bool) {
 }
 
 // mostLooks is how many worlds are made to shrink one.
-const mostLooks = 2000
+const mostLooks = 1200
 
 // A shrinker makes a world smaller that shows something wrong, as long as the same oracle
 // still finds something.

@@ -33,8 +33,9 @@ type turn struct {
 	fence uint64 // for the database; it can be raised
 	first uint64 // what the fence was at first
 	from  Time
-	until Time // when the work is done
-	over  bool // released or lost
+	until Time          // when the work is done
+	pause time.Duration // between two steps
+	over  bool          // released or lost
 	claim claim
 }
 
@@ -105,6 +106,7 @@ func (t *turn) begin() {
 		length = p.upTo(4 * w.Terms.TTL)
 	}
 	t.until = w.now + Time(length)
+	t.pause = length/4 + time.Microsecond
 	if p.r.IntN(100) < w.Fenced {
 		t.fenced()
 		return
@@ -119,8 +121,7 @@ func (t *turn) work() {
 		t.end()
 		return
 	}
-	pause := min(time.Duration(t.until-p.w.now), p.w.Work/4+p.w.Terms.TTL/20)
-	p.w.after(pause, p, t.work)
+	p.w.after(t.pause, p, t.work)
 }
 
 // step begins something that only who has the lock may do, if the lease is valid.

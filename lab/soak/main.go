@@ -98,6 +98,11 @@ func soak(ctx context.Context, w io.Writer, o options) (*summary, error) {
 		return nil, err
 	}
 	fmt.Fprintf(w, "soak of %s with seed %d in %s\n", o.duration, o.seed, dir)
+	if path, err := compiler(); err != nil {
+		return nil, err
+	} else if path == "" {
+		fmt.Fprintln(w, "the server's clock is not stepped: there is no C compiler (make deps brings one)")
+	}
 	sum := newSummary()
 	for began, i := time.Now(), 0; i < 2 || i%2 == 1 || o.hasTimeFor(time.Since(began), i/2); i++ {
 		r := o.round(i)

@@ -77,7 +77,11 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 		s.admin = redistest.NewConn(s.addr())
 		s.admin.User, s.admin.Password = adminUser, password
 		if err = s.start(ctx); err == nil {
-			return s, nil
+			if err = s.checkClock(ctx); err == nil {
+				return s, nil
+			}
+			s.close()
+			return nil, err
 		}
 		s.admin.Close()
 		if !s.logHas("Address already in use") {
@@ -85,6 +89,22 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 		}
 	}
 	return nil, errors.New("redis-server: no free port found")
+}
+
+// checkClock makes sure that the server goes by the clock that it was given.
+func (s *server) checkClock(ctx context.Context) error {
+	if !s.clock.step(time.Hour) {
+		return nil
+	}
+	reply, err := s.do(ctx, "TIME")
+	s.clock.step(-time.Hour)
+	if err != nil {
+		return err
+	}
+	if ahead := int64(digits(reply.([]any)[0])) - time.Now().Unix(); ahead < 3000 {
+		return errors.New("redis-server does not go by the clock that it is given: is it linked statically?")
+	}
+	return nil
 }
 
 func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
