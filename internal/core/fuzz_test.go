@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -9,13 +8,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/core"
 )
 
-// bytesSource makes the bytes of a fuzzer the dice of a world: each throw takes one byte
-// as its highest, so that the fuzzer decides. When they are used up, each throw is high:
-// that is no fault, and a long pause.
-type bytesSource struct {
-	data []byte
-	n    uint64
-}
+// A bytesSource is what is left of the bytes of a fuzzer, which decide what happens. When
+// they are used up, each is high.
+type bytesSource struct{ data []byte }
 
 func (b *bytesSource) next() byte {
 	if len(b.data) == 0 {
@@ -24,13 +19,6 @@ func (b *bytesSource) next() byte {
 	first := b.data[0]
 	b.data = b.data[1:]
 	return first
-}
-
-// Uint64 implements rand.Source. The lower bits differ from throw to throw, because
-// package rand throws again for some of them.
-func (b *bytesSource) Uint64() uint64 {
-	b.n += 0x9e3779b97f4a7c15
-	return uint64(b.next())<<56 | (b.n^b.n>>29)&(1<<56-1)
 }
 
 // pickOf chooses one of several by a byte.
@@ -236,62 +224,6 @@ func FuzzKeeper(f *testing.F) {
 		w.check()
 		if w.keeper.Len() != 0 || w.keeper.Wake(w.now) != core.Never {
 			t.Fatal("the keeper keeps what is over")
-		}
-	})
-}
-
-// playWorld is a world of the simulation in which the bytes say what happens, and when,
-// and are the dice of what is lost, late and doubled.
-func playWorld(b *bytesSource) *sim {
-	s := &sim{r: rand.New(b), faults: true, rare: 1, ended: core.Never}
-	s.server = simServer{s: s, block: uint64(1 + b.next()%40), freed: make(map[string]bool)}
-	if b.next()%4 == 0 {
-		s.server.limit = 2
-	}
-	for i := range 1 + int(b.next())%3 {
-		s.procs = append(s.procs, newSimProc(s, i))
-	}
-	const idle = 10 * time.Minute // of a world in which nothing happens any more
-	for len(b.data) > 0 && s.err == nil && s.now < core.Instant(idle) {
-		p := s.procs[int(b.next())%len(s.procs)]
-		switch op := b.next() % 16; {
-		case op < 6:
-			p.call()
-			p.wake()
-		case op < 12:
-			s.run(s.now.Add(pickOf(b, 50*time.Microsecond, 200*time.Microsecond, ms, 10*ms, 100*ms)))
-		case op == 12:
-			s.run(s.now.Add(s.upTo(5 * time.Second)))
-		case op == 13:
-			p.stop()
-		default:
-			p.flap()
-		}
-	}
-	s.faults = false
-	for _, p := range s.procs {
-		p.setLive(true)
-	}
-	s.run(s.now.Add(120 * time.Second))
-	s.finish()
-	return s
-}
-
-// FuzzWorlds: in whatever order calls come and leave, and requests, answers and messages
-// arrive, no belief is without the lock or outlives it, not more than one command comes
-// of an event, and everybody is served in the end, and nothing left.
-func FuzzWorlds(f *testing.F) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 20 {
-		data := make([]byte, 400)
-		for i := range data {
-			data[i] = byte(r.Uint32())
-		}
-		f.Add(data)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if s := playWorld(&bytesSource{data: data[:min(len(data), 800)]}); s.err != nil {
-			t.Fatalf("%v\n%s", s.err, s.story())
 		}
 	})
 }

@@ -3,8 +3,8 @@
 //
 //	go run ./lab/verify [-short] [-seed N] [-within 80m] [-only RE] [-quick N]
 //
-// Two lanes run beside each other: the simulation and then the planted bugs; and the
-// chaos on real processes, then whole clients under a fake clock, then the fuzz functions.
+// Two lanes run beside each other: one with the simulations, the planted bugs and the fuzz
+// functions, and one with the chaos on real processes and whole clients under a fake clock.
 // A layer that finds a violation, or that has not done what it is there for (targets.go),
 // fails the run; what it says is printed at once, with how to see it again.
 //

@@ -19,12 +19,17 @@ var layers = []layer{
 	},
 	{
 		name: "flush", what: "simulation of the flush", lane: 0, run: flushSimulation,
-		targets: []target{{"schedules", 0, 100_000}},
+		targets: []target{{"schedules", 0, 60_000}},
 	},
 	{
 		name: "mutants", what: "planted bugs", lane: 0, run: mutants,
 		targets: []target{{"planted", 0, 30}},
 	},
+	{
+		name: "clients-race", what: "the same under the race detector", lane: 0, run: clientsRace,
+		targets: []target{{"histories", 0, 2_000}},
+	},
+	{name: "fuzz", what: "fuzz functions", lane: 0, run: fuzz, targets: []target{{"functions", 0, 8}}},
 	{
 		name: "chaos", what: "chaos on real processes", lane: 1, run: chaos,
 		targets: []target{{"operations", 0, 2_000_000}, {"faults", 0, 900}, {"kinds", 0, 25}, {"broken_percent", 0, 20}, {"porcupine_histories", 0, 2_000}},
@@ -33,11 +38,6 @@ var layers = []layer{
 		name: "clients", what: "whole clients under a fake clock", lane: 1, short: true, run: clients,
 		targets: []target{{"histories", 3_000, 58_000}},
 	},
-	{
-		name: "clients-race", what: "the same under the race detector", lane: 1, run: clientsRace,
-		targets: []target{{"histories", 0, 2_000}},
-	},
-	{name: "fuzz", what: "fuzz functions", lane: 1, run: fuzz, targets: []target{{"functions", 0, 8}}},
 }
 
 // scaled is n, or what is left of it for a run to try this program out.
@@ -60,7 +60,7 @@ func percent(n, of int64) int64 {
 }
 
 // chaosLasts is how long the long programme does harm to real processes.
-const chaosLasts = 28 * time.Minute
+const chaosLasts = 20 * time.Minute
 
 func chaos(ctx context.Context, w io.Writer, o options) (counts, error) {
 	lasts := chaosLasts / time.Duration(o.quick)
@@ -92,7 +92,7 @@ func pipe(ctx context.Context, w io.Writer, o options, n int64, flags ...string)
 }
 
 func flushSimulation(ctx context.Context, w io.Writer, o options) (counts, error) {
-	n := o.scaled(100_000)
+	n := o.scaled(60_000)
 	_, err := job{
 		dir: ".", args: []string{"go", "test", "-count=1", "-timeout", "80m", "-run", "^TestSimulation$", "./flush"},
 		env: []string{fmt.Sprintf("LOCKKEEPER_SIM_SCHEDULES=%d", n), fmt.Sprintf("LOCKKEEPER_SIM_SEED=%d", o.seed)},
@@ -112,7 +112,7 @@ func mutants(ctx context.Context, w io.Writer, o options) (counts, error) {
 }
 
 func fuzz(ctx context.Context, w io.Writer, o options) (counts, error) {
-	lasts := max(time.Second, 30*time.Second/time.Duration(o.quick))
+	lasts := max(time.Second, 20*time.Second/time.Duration(o.quick))
 	return job{dir: ".", args: []string{"make", "fuzz", "FUZZTIME=" + lasts.String()}, marker: "fuzz:"}.do(ctx, w)
 }
 
