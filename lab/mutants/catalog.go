@@ -4,7 +4,7 @@ import "slices"
 
 // catalogue returns all mutants.
 func catalogue() []mutant {
-	return slices.Concat(scripts, belief, turns, shell, fences, flushing, adapters)
+	return slices.Concat(scripts, belief, turns, shell, fences, flushing, adapters, models)
 }
 
 // Settings of killers that need nothing else.
@@ -15,6 +15,10 @@ var (
 	databases = setting{module: "cmd/lockkeeper", pkg: "./internal/store"}
 	goRedis   = setting{module: "goredisconn", pkg: "."}
 	rueidis   = setting{module: "rueidisconn", pkg: "."}
+
+	// The oracles of the simulation, over so many worlds.
+	worlds    = setting{module: "lab", pkg: "./mutants", env: "LOCKKEEPER_WORLDS=2500"}
+	fewWorlds = setting{module: "lab", pkg: "./mutants", env: "LOCKKEEPER_WORLDS=300"}
 )
 
 // says is a killer that is a test of its own.

@@ -202,6 +202,7 @@ const soon = 100 * time.Millisecond
 func (w *world) gaveBack(c *call, h *hold, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.given++
 	said := "released"
 	if err != nil {
 		said = saidBy(err)

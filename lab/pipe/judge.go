@@ -12,7 +12,7 @@ import (
 func (p Played) Judge() Result {
 	w := p.w
 	r := Result{
-		Seed: w.seed, Calls: int(w.calls), Requests: w.ops, Holds: len(w.history.holds),
+		Seed: w.seed, Operations: int(w.calls) + w.given, Requests: w.ops, Holds: len(w.history.holds),
 		Writes: len(w.table.writes), Faults: w.happens, world: w,
 	}
 	for _, k := range outOfModel {

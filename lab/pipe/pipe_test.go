@@ -44,8 +44,8 @@ func play(t *testing.T, seed uint64) (r Result) {
 
 // A total is what many histories came to.
 type total struct {
-	histories, lossy, broken, calls, requests, holds, writes, checked, violations int
-	faults                                                                        map[kind]int
+	histories, lossy, broken, operations, requests, holds, writes, checked, violations int
+	faults                                                                             map[kind]int
 }
 
 func (a *total) add(r Result) {
@@ -56,7 +56,7 @@ func (a *total) add(r Result) {
 	if r.Broken && r.Lossy {
 		a.broken++
 	}
-	a.calls += r.Calls
+	a.operations += r.Operations
 	a.requests += r.Requests
 	a.holds += r.Holds
 	a.writes += r.Writes
@@ -109,7 +109,7 @@ func TestHistories(t *testing.T) {
 	}
 	took := time.Since(began)
 	fmt.Fprintf(t.Output(), "pipe: histories=%d operations=%d faults=%d kinds=%d violations=%d requests=%d holds=%d writes=%d checked=%d lossy=%d broken=%d us_each=%d\n",
-		sum.histories, sum.calls, n, len(sum.faults), sum.violations, sum.requests, sum.holds, sum.writes, sum.checked,
+		sum.histories, sum.operations, n, len(sum.faults), sum.violations, sum.requests, sum.holds, sum.writes, sum.checked,
 		sum.lossy, sum.broken, took.Microseconds()/int64(max(1, sum.histories)))
 }
 

@@ -134,6 +134,9 @@ func (k *worker) body(ctx context.Context, c *call, lock *lockkeeper.Lock, elect
 	if fails && errors.Is(err, errWork) && !errors.Is(err, lockkeeper.ErrLost) {
 		err = nil
 	}
+	if c.how == byRun && last.lost && saidBy(err) == "ended" {
+		err = last.lease.Err() // it stood by again, until its context ended
+	}
 	k.w.gaveBack(c, last, err)
 }
 

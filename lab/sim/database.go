@@ -164,9 +164,12 @@ func (t *turn) raise(seen uint64, then func()) {
 			t.end()
 			return
 		case fence == 0:
-			if p.keeper.Renewal(&h.core.Lease, core.Terms{}, 0, p.now(), core.NotOurs) == core.Taken {
-				h.lose(core.Taken)
+			if end := p.keeper.Taken(&h.core.Lease); end != core.Withdrawn {
+				h.lose(end)
 			}
+			t.end()
+			return
+		case fence <= seen:
 			t.end()
 			return
 		}

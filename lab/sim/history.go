@@ -32,13 +32,14 @@ type history struct {
 // A way is one owner's way to a lock, from its first request to the end of its hold, as
 // somebody sees it who knows all of the world.
 type way struct {
-	owner string
-	p     *process
-	key   int
-	call  Time // when its first request was sent
-	told  bool // its process knows that it has the lock
-	done  bool // its process knows that nothing of it is left, nor will be
-	undo  *undoing
+	owner  string
+	p      *process
+	key    int
+	call   Time // when its first request was sent
+	told   bool // its process knows that it has the lock
+	done   bool // its process knows that nothing of it is left, nor will be
+	undo   *undoing
+	giving bool // its release is being tried again
 
 	gave  Time // when the server gave it the lock first
 	ttl   time.Duration
@@ -47,8 +48,6 @@ type way struct {
 	hears bool
 	place int // in history.places; -1: it has none
 	had   bool
-
-	strayed bool // a message about it came when nobody waited for it any more
 }
 
 func (h *history) begin(w *world) {

@@ -92,12 +92,16 @@ func (ln *line) replied(a ask, r core.Reply) {
 		p.answered(ln, a.way, r)
 		return
 	}
-	ln.heard(r)
+	ln.hears(a.Owner, r)
 	ln.carryGrant(m, r.Grant, p.proofOf(a))
 }
 
-// heard keeps what the server said last.
-func (ln *line) heard(r core.Reply) {
+// hears keeps what was last said to a question, for those whose wait ends. That of an
+// owner who has the lock by now says nothing about them.
+func (ln *line) hears(owner string, r core.Reply) {
+	if h := ln.core.Hold(); h != nil && h.Owner == owner {
+		return
+	}
 	ln.held = r.Answer == core.Held
 	ln.err = !ln.held && r.Answer != core.Granted
 	ln.failed = ln.failed || ln.err
@@ -145,8 +149,10 @@ func (p *process) told(m message) {
 			return
 		}
 	}
+	if y.giving {
+		return // late: it is given up by a release, which must not find it gone
+	}
 	// Nobody here waits for it any more.
-	y.strayed = true
 	p.undoes(y, core.Loose{}, p.w.Terms.TTL, 0, false)
 }
 

@@ -107,7 +107,7 @@ func (g *giving) step(b core.GiveBack) {
 		p.w.at(p.world(b.Until), p, func() { g.step(g.machine.Resume(p.now())) })
 	case core.NotOur:
 		var allowed []string
-		if g.hold.way.strayed || p.w.now >= p.world(g.hold.core.Lease.Until()) {
+		if p.w.now >= p.world(g.hold.core.Lease.Until()) {
 			allowed = []string{"lost"}
 		}
 		p.w.history.says(g.call, "lost", allowed)
@@ -131,6 +131,7 @@ func (g *giving) send(bound core.Instant) {
 			reply = r.reply
 		}
 		if first && h.line != nil {
+			h.way.giving = !f.answered()
 			h.gave(again, reply)
 		}
 		switch {
@@ -149,6 +150,7 @@ func (g *giving) send(bound core.Instant) {
 func (g *giving) finish(freed bool) {
 	h := g.hold
 	h.gone()
+	h.way.giving = false
 	switch {
 	case h.core.Loose.Count > 0:
 		h.p.undoes(h.way, h.core.Loose, h.terms.TTL, h.core.Used(), true)
@@ -166,8 +168,9 @@ func (h *hold) gave(again *ask, r core.Reply) {
 		return
 	}
 	p.sample(p.local(again.sent), r.Server)
-	ln.heard(r)
-	ln.carryGrant(ln.core.Gave(p.now(), h.core.Owner, again.Question, r), r.Grant, p.proofOf(*again))
+	m := ln.core.Gave(p.now(), h.core.Owner, again.Question, r)
+	ln.hears(again.Owner, r)
+	ln.carryGrant(m, r.Grant, p.proofOf(*again))
 }
 
 // closeHolds ends what a process believes in, since it is dead or the world is over.

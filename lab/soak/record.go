@@ -50,7 +50,7 @@ const kindRepeat = "request run again, late"
 const repeatWithin = 1500 * time.Millisecond
 
 // One of so many requests is repeated, by script.
-var repeatEvery = map[string]int64{toRenew: 64, toRelease: 2048}
+var repeatEvery = map[string]int64{toRenew: 32, toRelease: 2048}
 
 // EvalSha implements lockkeeper.Conn.
 func (r *recorder) EvalSha(ctx context.Context, sha string, keys, args []string) (any, error) {

@@ -19,7 +19,7 @@ var layers = []layer{
 	},
 	{
 		name: "flush", what: "simulation of the flush", lane: 0, run: flushSimulation,
-		targets: []target{{"schedules", 0, 60_000}},
+		targets: []target{{"schedules", 0, 40_000}},
 	},
 	{
 		name: "mutants", what: "planted bugs", lane: 0, run: mutants,
@@ -60,7 +60,7 @@ func percent(n, of int64) int64 {
 }
 
 // chaosLasts is how long the long programme does harm to real processes.
-const chaosLasts = 20 * time.Minute
+const chaosLasts = 18 * time.Minute
 
 func chaos(ctx context.Context, w io.Writer, o options) (counts, error) {
 	lasts := chaosLasts / time.Duration(o.quick)
@@ -92,7 +92,7 @@ func pipe(ctx context.Context, w io.Writer, o options, n int64, flags ...string)
 }
 
 func flushSimulation(ctx context.Context, w io.Writer, o options) (counts, error) {
-	n := o.scaled(60_000)
+	n := o.scaled(40_000)
 	_, err := job{
 		dir: ".", args: []string{"go", "test", "-count=1", "-timeout", "80m", "-run", "^TestSimulation$", "./flush"},
 		env: []string{fmt.Sprintf("LOCKKEEPER_SIM_SCHEDULES=%d", n), fmt.Sprintf("LOCKKEEPER_SIM_SEED=%d", o.seed)},
@@ -112,7 +112,7 @@ func mutants(ctx context.Context, w io.Writer, o options) (counts, error) {
 }
 
 func fuzz(ctx context.Context, w io.Writer, o options) (counts, error) {
-	lasts := max(time.Second, 20*time.Second/time.Duration(o.quick))
+	lasts := max(time.Second, 10*time.Second/time.Duration(o.quick))
 	return job{dir: ".", args: []string{"make", "fuzz", "FUZZTIME=" + lasts.String()}, marker: "fuzz:"}.do(ctx, w)
 }
 
