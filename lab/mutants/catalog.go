@@ -4,7 +4,7 @@ import "slices"
 
 // catalogue returns all mutants.
 func catalogue() []mutant {
-	return slices.Concat(scripts, belief, turns, shell, fences, flushing, adapters, models)
+	return slices.Concat(scripts, belief, turns, shell, fences, flushing, adapters, models, blind)
 }
 
 // Settings of killers that need nothing else.
@@ -15,10 +15,9 @@ var (
 	databases = setting{module: "cmd/lockkeeper", pkg: "./internal/store"}
 	goRedis   = setting{module: "goredisconn", pkg: "."}
 	rueidis   = setting{module: "rueidisconn", pkg: "."}
+	oracles   = setting{module: "lab", pkg: "./oracle"}
 
-	// The oracles of the simulation, over so many worlds.
-	worlds    = setting{module: "lab", pkg: "./mutants", env: "LOCKKEEPER_WORLDS=2500"}
-	fewWorlds = setting{module: "lab", pkg: "./mutants", env: "LOCKKEEPER_WORLDS=300"}
+	worlds = setting{module: "lab", pkg: "./mutants", env: "LOCKKEEPER_WORLDS=2000"}
 )
 
 // says is a killer that is a test of its own.
@@ -26,7 +25,7 @@ func (s setting) says(test, want string) killer {
 	return killer{setting: s, test: test, want: want}
 }
 
-// oracle is a killer in which an oracle speaks.
-func (s setting) oracle(oracle, test, want string) killer {
-	return killer{setting: s, oracle: oracle, test: test, want: want}
+// simulation is a killer in which an oracle speaks, somewhere in the simulation's worlds.
+func simulation(oracle string) killer {
+	return killer{setting: worlds, oracle: oracle, test: "TestWorlds", want: ": " + oracle + " "}
 }

@@ -9,7 +9,7 @@ var adapters = []mutant{
 		old:  "func (*request) NoRetry() bool { return true }",
 		new:  "func (*request) NoRetry() bool { return false }",
 		killers: []killer{
-			goRedis.says("TestSuite", "FAIL"),
+			goRedis.says("TestSuite", "--- FAIL: TestSuite/a_pool_of_one/no_retry"),
 		},
 	},
 	{
@@ -19,7 +19,7 @@ var adapters = []mutant{
 		old:  "\tif reply := replyError(err); reply != nil {\n\t\treturn reply\n\t}\n",
 		new:  "",
 		killers: []killer{
-			goRedis.says("TestConformance", "FAIL"),
+			goRedis.says("TestConformance", "--- FAIL: TestConformance/error_reply"),
 		},
 	},
 	{
@@ -29,7 +29,7 @@ var adapters = []mutant{
 		old:  "\ts, err := m.ToString()\n\tif err != nil {\n\t\treturn nil, lockkeeper.NewReplyError(s)",
 		new:  "\ts, err := m.ToString()\n\tif err != nil {\n\t\treturn nil, lockkeeper.NewReplyError(err.Error())",
 		killers: []killer{
-			rueidis.says("TestConformance", "FAIL"),
+			rueidis.says("TestSuite", `Code:"ERR"`),
 		},
 	},
 }

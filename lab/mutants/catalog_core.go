@@ -10,6 +10,7 @@ var belief = []mutant{
 		new:  "NewLease(q.Kind.Terms, q.Kind.Terms, now)",
 		fast: true,
 		killers: []killer{
+			simulation("O8"),
 			core.says("TestGrantCountsFromSending", "belief ends at 1.8s, want 1s"),
 		},
 	},
@@ -19,8 +20,8 @@ var belief = []mutant{
 		file: "internal/core/keeper.go",
 		old:  "max(l.proven, asked.Until(sent))",
 		new:  "max(l.proven, asked.Until(now))",
-		fast: true,
 		killers: []killer{
+			simulation("O8"),
 			core.says("TestRenewalCountsFromSending", "belief ends at 1.7s, want 1.24s"),
 			root.says("TestRenewalCountsFromSending", "after the renewal was sent, want 9s"),
 		},
@@ -33,6 +34,7 @@ var belief = []mutant{
 		new:  "sent.Add(t.TTL)",
 		fast: true,
 		killers: []killer{
+			simulation("O1"),
 			core.says("TestBeliefCountsFromSending", "belief ends at 1.099s, want 1s"),
 			root.says("TestMarginOfTheConfig", "it took 1s, want exactly 667ms"),
 		},
@@ -45,6 +47,7 @@ var belief = []mutant{
 		new:  "\tcase outcome",
 		fast: true,
 		killers: []killer{
+			simulation("O8"),
 			core.says("TestLateSuccessNeverRevives", "belief ends at 1.24s, want 900ms"),
 		},
 	},
@@ -54,8 +57,8 @@ var belief = []mutant{
 		file: "internal/core/keeper.go",
 		old:  "case outcome == Renewed:",
 		new:  "case outcome != NotOurs:",
-		fast: true,
 		killers: []killer{
+			simulation("O1"),
 			root.says("TestBeliefEndsWhenRenewalsHang", "the lease is not lost"),
 		},
 	},
@@ -87,6 +90,7 @@ var belief = []mutant{
 		old:  "max(l.proven, asked.Until(sent))",
 		new:  "max(l.proven, l.terms.Until(sent))",
 		killers: []killer{
+			simulation("O8"),
 			core.says("TestRenewalOfBeforeAChange", "belief ends at"),
 		},
 	},
@@ -108,6 +112,7 @@ var belief = []mutant{
 		old:  "if now < t.terms.Until(sent) {",
 		new:  "if true {",
 		killers: []killer{
+			simulation("O8"),
 			core.says("TestTryAnswers", "granted after its belief: do 1"),
 			root.says("TestGrantAfterItsBelief", "a lease was returned whose belief is over"),
 		},
@@ -131,6 +136,7 @@ var belief = []mutant{
 		new:  "NewLease(kind.Terms, granted, now)",
 		fast: true,
 		killers: []killer{
+			simulation("O1"),
 			core.says("TestHandOffCountsFromProof", "belief ends at 4.5s, want 3s"),
 			root.says("TestWaitersBeliefCountsFromTheLastAnswer", "after sending, want 3s"),
 		},
@@ -142,6 +148,7 @@ var belief = []mutant{
 		old:  "old := g.Server < l.place.heldAt || g.Fence <= l.place.heldFence",
 		new:  "old := false",
 		killers: []killer{
+			simulation("O1"),
 			core.says("TestOldMessageIsNotBelieved", "is believed at"),
 			root.says("TestHoleLateMessageAfterAnAnswer", "two hold the lock"),
 		},
@@ -153,6 +160,7 @@ var belief = []mutant{
 		old:  "granted := Terms{TTL: l.place.grant,",
 		new:  "granted := Terms{TTL: kind.Terms.TTL,",
 		killers: []killer{
+			simulation("O1"),
 			core.says("TestHandOffCountsFromProof", "belief ends at 9s, want 3s"),
 		},
 	},
@@ -163,6 +171,7 @@ var belief = []mutant{
 		old:  "l.place.proof = max(l.place.proof, q.Sent)",
 		new:  "l.place.proof = max(l.place.proof, q.Bound)",
 		killers: []killer{
+			simulation("O1"),
 			core.says("TestHandOffCountsFromProof", "belief ends at 7s, want 4s"),
 		},
 	},
@@ -178,6 +187,7 @@ var turns = []mutant{
 		new:  "return true",
 		fast: true,
 		killers: []killer{
+			simulation("core"),
 			core.says("TestDoneShared", "passed on more than 8 times though others wait"),
 			root.says("TestTurnsEndWhenOthersWait", "turns in 42ms, want 5"),
 		},
@@ -190,6 +200,7 @@ var turns = []mutant{
 		new:  "",
 		fast: true,
 		killers: []killer{
+			simulation("O3"),
 			core.says("TestDonePasses", "hold is "),
 			root.says("TestTurnsCostNoRequests", "turn 1 has fence"),
 		},
@@ -211,6 +222,7 @@ var turns = []mutant{
 		old:  "w.Kind != h.Kind || ",
 		new:  "",
 		killers: []killer{
+			simulation("core"),
 			core.says("TestDonePasses", "passed is true, again is false"),
 			root.says("TestTurnsOfDifferentKinds", "turn 2: owner"),
 		},
@@ -223,6 +235,7 @@ var turns = []mutant{
 		new:  "return Fail, false",
 		fast: true,
 		killers: []killer{
+			simulation("core"),
 			core.says("TestTryAnswers", "no answer: do 2, undo false; want 2, true"),
 			root.says("TestLostAcquireReplyIsUndone", "is there: true"),
 		},
@@ -234,6 +247,7 @@ var turns = []mutant{
 		old:  "left >= 0 {",
 		new:  "left >= 1<<62 {",
 		killers: []killer{
+			simulation("core"),
 			core.says("TestUndoWaitsForNotAfter", "want 1 until 1.11s"),
 			root.says("TestLostRequestThatRunsLater", "is there: true"),
 		},
@@ -244,8 +258,8 @@ var turns = []mutant{
 		file: "internal/core/line.go",
 		old:  "m := Move{Drop: true, Place: l.place}",
 		new:  "m := Move{Place: l.place}",
-		fast: true,
 		killers: []killer{
+			simulation("core"),
 			core.says("TestLeave", "Drop:false"),
 			root.says("TestHoleCancelledPlaceIsGone", `in the line are "w0 w1 w2", want "w0 w2"`),
 		},
@@ -257,8 +271,53 @@ var turns = []mutant{
 		old:  "\tw := l.first\n\tl.remove(w)",
 		new:  "\tw := l.last\n\tl.remove(w)",
 		killers: []killer{
+			simulation("core"),
 			core.says("TestLineIsFIFO", "a grant makes"),
 			root.says("TestWaitersOfAProcessKeepTheirOrder", "they came in the order [49 48"),
+		},
+	},
+	{
+		name: "undo-looks-once",
+		what: "An undo is done with its first answer, though requests may still run.",
+		file: "internal/core/giveback.go",
+		old:  "if u.loose.Count == 0 || deleted && u.loose.Only {",
+		new:  "if u.loose.Count >= 0 {",
+		killers: []killer{
+			simulation("core"),
+			core.says("TestUndoLooksMoreThanOnce", "want 1 until"),
+		},
+	},
+	{
+		name: "who-waits-behind-a-loss-is-forgotten",
+		what: "When a hold is lost, nobody asks the server for those who wait behind it.",
+		file: "internal/core/hold.go",
+		old:  "\tl.hold, l.state = nil, empty\n\tif l.first == nil {\n\t\treturn Move{}\n\t}\n\treturn l.begin(now)",
+		new:  "\tl.hold, l.state = nil, empty\n\treturn Move{}",
+		killers: []killer{
+			simulation("core"),
+			core.says("TestLost", "move is"),
+		},
+	},
+	{
+		name: "retried-release-is-a-loss",
+		what: "A release whose answer was lost is told as a loss when it is tried again.",
+		file: "internal/core/giveback.go",
+		old:  "if deleted || r.unsure {",
+		new:  "if deleted {",
+		killers: []killer{
+			simulation("O7"),
+			core.says("TestReleaseIsIdempotentAfterUnsure", "got 3 until 0s, want 2 until 0s"),
+		},
+	},
+	{
+		name: "late-grant-of-a-line",
+		what: "A line takes a lock whose belief was over before the answer came.",
+		file: "internal/core/line.go",
+		old:  "now < until {",
+		new:  "until > 0 {",
+		killers: []killer{
+			simulation("O8"),
+			core.says("TestLateGrantIsAskedForAgain", "_test.go:"),
 		},
 	},
 	{

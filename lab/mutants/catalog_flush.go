@@ -19,7 +19,6 @@ var flushing = []mutant{
 		file: "flush/lua/ack.lua",
 		old:  "if epoch ~= ARGV[1] then",
 		new:  "if false then",
-		fast: true,
 		killers: []killer{
 			flush.says("TestModels", "the model"),
 		},
@@ -92,7 +91,7 @@ var flushing = []mutant{
 		old:  "\tif err := s.write(ctx, w, b.rows); err != nil {\n",
 		new:  "\tif err := s.advance(ctx, w); err != nil {\n\t\treturn Stats{}, err\n\t}\n\tif err := s.write(ctx, w, b.rows); err != nil {\n",
 		killers: []killer{
-			flush.says("TestSimulation", "FAIL"),
+			flush.says("TestSimulation", "advance has moved the cursor"),
 		},
 	},
 	{
@@ -102,7 +101,7 @@ var flushing = []mutant{
 		old:  `v[0] == "fenced" {`,
 		new:  `v[0] == "nothing" {`,
 		killers: []killer{
-			flush.says("TestSimulation", "FAIL"),
+			flush.says("TestSimulation", "the engine says"),
 		},
 	},
 	{
@@ -112,7 +111,7 @@ var flushing = []mutant{
 		old:  "\tw.parks = append(w.parks, p)\n\treturn s.parkedOne(ctx, &p)",
 		new:  "\tw.written = append(w.written, *row)\n\treturn s.parkedOne(ctx, &p)",
 		killers: []killer{
-			flush.says("TestSimulation", "FAIL"),
+			flush.says("TestSimulation", "is not written"),
 		},
 	},
 }

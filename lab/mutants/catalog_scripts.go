@@ -73,7 +73,6 @@ var scripts = []mutant{
 		file: "lua/acquire.lua",
 		old:  "local alone = redis.call('EXISTS', KEYS[3]) == 0",
 		new:  "local alone = true",
-		fast: true,
 		killers: []killer{
 			root.says("TestScriptsMatchTheModel", "the model"),
 		},
@@ -105,7 +104,6 @@ var scripts = []mutant{
 		file: "lua/acquire.lua",
 		old:  "redis.call('SET', KEYS[2], us, 'PX', '604800000', 'GET')",
 		new:  "redis.call('SET', KEYS[2], us, 'PX', ARGV[2], 'GET')",
-		fast: true,
 		killers: []killer{
 			root.says("TestScriptsMatchTheModel", "the model"),
 		},
@@ -168,7 +166,6 @@ var scripts = []mutant{
 		file: "lua/handoff.lua",
 		old:  "redis.call('SET', KEYS[2], last, 'PX', '604800000')",
 		new:  "redis.call('SET', KEYS[2], first, 'PX', '604800000')",
-		fast: true,
 		killers: []killer{
 			root.says("TestScriptsMatchTheModel", "the model"),
 		},

@@ -18,7 +18,6 @@ var shell = []mutant{
 		file: "keeper.go",
 		old:  "outcome := core.Unsure",
 		new:  "outcome := core.NotOurs",
-		fast: true,
 		killers: []killer{
 			root.says("TestTransientErrorsAreSurvived", "lost while it was believed"),
 		},
@@ -71,7 +70,6 @@ var shell = []mutant{
 		file: "acquire.go",
 		old:  "\tc.follow(func() { _ = a.lease.Release(ctx) })\n",
 		new:  "",
-		fast: true,
 		killers: []killer{
 			root.says("TestTurnsCancelRacesWithAPass", "the last still waits"),
 		},
@@ -103,7 +101,6 @@ var shell = []mutant{
 		file: "lease.go",
 		old:  "if l.err == nil && c.keeper.Expire(&h.core.Lease, now) {",
 		new:  "if false {",
-		fast: true,
 		killers: []killer{
 			root.says("TestSuspendIsSeenAtOnceByErr", "nothing was noticed"),
 		},

@@ -10,7 +10,7 @@ var models = []mutant{
 		old:  "\tif k.holder != y {\n\t\tv.leave(k, y)",
 		new:  "\tif k.holder == nil {\n\t\tv.leave(k, y)",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O1"),
 		},
 	},
 	{
@@ -20,7 +20,7 @@ var models = []mutant{
 		old:  "if k.holder != e.way {",
 		new:  "if k.holder == nil {",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O4"),
 		},
 	},
 	{
@@ -30,7 +30,7 @@ var models = []mutant{
 		old:  "free := k.holder == nil",
 		new:  "free := true",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O1"),
 		},
 	},
 	{
@@ -40,7 +40,7 @@ var models = []mutant{
 		old:  "if free && len(k.line) == 0 {",
 		new:  "if free {",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O6"),
 		},
 	},
 	{
@@ -50,7 +50,7 @@ var models = []mutant{
 		old:  "if a.notAfter != 0 && us > a.notAfter {",
 		new:  "if false {",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("core"),
 		},
 	},
 	{
@@ -60,17 +60,17 @@ var models = []mutant{
 		old:  "fence := max(uint64(us), k.counter+1)",
 		new:  "fence := uint64(us)",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O3"),
 		},
 	},
 	{
 		name: "model-block-of-fences-used-twice",
-		what: "The counter keeps the first fence of a block that was given away.",
+		what: "A release gives out again the fences that the turns before it have used.",
 		file: "lab/sim/server.go",
-		old:  "k.counter = fence + v.w.Block - 1",
-		new:  "k.counter = fence",
+		old:  "v.handOff(k, max(used, k.fence), me, ttl)",
+		new:  "v.handOff(k, k.fence, me, ttl)",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O3"),
 		},
 	},
 	{
@@ -80,7 +80,7 @@ var models = []mutant{
 		old:  "\t\tg := v.give(k, p.way, p.grant, last+1)\n\t\tv.leave(k, p.way)\n",
 		new:  "\t\tg := v.give(k, p.way, p.grant, last+1)\n",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O6"),
 		},
 	},
 	{
@@ -90,7 +90,7 @@ var models = []mutant{
 		old:  "if p.deadline < us {",
 		new:  "if false {",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O6"),
 		},
 	},
 	{
@@ -100,17 +100,17 @@ var models = []mutant{
 		old:  "if p.hears && !v.hears(p.way) {",
 		new:  "if false {",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O6"),
 		},
 	},
 	{
-		name: "model-fences-of-a-former-life",
-		what: "A release sets the counter back to a fence from before the lock was lost.",
+		name: "model-counter-without-the-block",
+		what: "A hand-off gives a block of fences away that the counter does not know.",
 		file: "lab/sim/server.go",
-		old:  "if used < k.fence { // that",
-		new:  "if false { // that",
+		old:  "\tk.counter = fence + v.w.Block - 1\n\tv.set(k, y, fence, ttl)\n\treturn core.Grant{Fence: fence, Last: k.counter}",
+		new:  "\tv.set(k, y, fence, ttl)\n\treturn core.Grant{Fence: fence, Last: fence + v.w.Block - 1}",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O3"),
 		},
 	},
 	{
@@ -120,7 +120,7 @@ var models = []mutant{
 		old:  "k.expires = max(k.expires, v.live(e.ttl))",
 		new:  "k.expires = v.live(e.ttl)",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O1"),
 		},
 	},
 	{
@@ -130,17 +130,7 @@ var models = []mutant{
 		old:  "\t\t\tout[i] = core.NotOurs\n\t\t\tcontinue\n",
 		new:  "\t\t\tfor j := range out {\n\t\t\t\tout[j] = core.NotOurs\n\t\t\t}\n\t\t\treturn out\n",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
-		},
-	},
-	{
-		name: "model-newer-fence-may-write",
-		what: "A write is accepted while no larger fence is in the database.",
-		file: "lab/sim/database.go",
-		old:  "return r.fence == c.fence && r.owner == c.owner",
-		new:  "return c.fence >= r.fence",
-		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O7"),
 		},
 	},
 	{
@@ -150,7 +140,7 @@ var models = []mutant{
 		old:  "return r.fence == c.fence && r.owner == c.owner",
 		new:  "return true",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O2"),
 		},
 	},
 	{
@@ -160,27 +150,27 @@ var models = []mutant{
 		old:  "\tw := &world{variant: v, Params",
 		new:  "\tv.flaw = claimLate\n\tw := &world{variant: v, Params",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O2"),
 		},
 	},
 	{
 		name: "model-no-look-before-a-step",
 		what: "A step is begun without asking whether the lease is still valid.",
 		file: "lab/sim/turn.go",
-		old:  "if !t.over && h.p.keeper.Expire(&h.core.Lease, h.p.now()) {",
-		new:  "if false {",
+		old:  "\tif !t.valid() {\n\t\treturn false\n\t}\n\th := t.hold\n",
+		new:  "\tif t.over {\n\t\treturn false\n\t}\n\th := t.hold\n",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O8"),
 		},
 	},
 	{
 		name: "model-cancel-without-handing-on",
 		what: "A call that is cancelled as the lock comes keeps it.",
 		file: "lab/sim/turn.go",
-		old:  "\tif t.call.gone {\n\t\tt.end() ",
-		new:  "\tif t.call.gone {\n\t\tt.call.caller.next() ",
+		old:  "\tif t.call.gone {\n\t\tt.end() // ",
+		new:  "\tif t.call.gone {\n\t\t// ",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O5"),
 		},
 	},
 	{
@@ -190,7 +180,7 @@ var models = []mutant{
 		old:  "\tp.undoes(y, core.Loose{}, p.w.Terms.TTL, 0, false)\n}\n\nfunc (ln *line) carry",
 		new:  "}\n\nfunc (ln *line) carry",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O5"),
 		},
 	},
 	{
@@ -200,7 +190,27 @@ var models = []mutant{
 		old:  "\tp.keeper.Drop(l)\n\tif !again {",
 		new:  "\tif !again {",
 		killers: []killer{
-			worlds.says("TestWorlds", "FAIL"),
+			simulation("O5"),
+		},
+	},
+	{
+		name: "model-error-is-a-loss",
+		what: "A renewal that the server refuses for a moment ends the lease.",
+		file: "lab/sim/turn.go",
+		old:  "\t\t\toutcome := core.Unsure\n",
+		new:  "\t\t\toutcome := core.Unsure\n\t\t\tif f.code != \"\" {\n\t\t\t\toutcome = core.NotOurs\n\t\t\t}\n",
+		killers: []killer{
+			simulation("O7"),
+		},
+	},
+	{
+		name: "model-no-answer-is-a-renewal",
+		what: "A renewal that nobody has answered is told to the core as done.",
+		file: "lab/sim/turn.go",
+		old:  "\t\t\toutcome := core.Unsure\n",
+		new:  "\t\t\toutcome := core.Renewed\n",
+		killers: []killer{
+			simulation("O1"),
 		},
 	},
 }

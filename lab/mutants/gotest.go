@@ -38,9 +38,13 @@ func (r testRun) said(test string) string {
 	return b.String()
 }
 
+// waitedFor tells a test in its environment which oracle is waited for, so that it can
+// end once that has spoken. Where nothing is planted it is not set.
+const waitedFor = "LOCKKEEPER_ORACLE"
+
 // goTest runs tests in a tree. No copy's path gets into what is built, so that all copies
 // share the build cache, and only what a mutant touches is built anew.
-func (t tree) goTest(ctx context.Context, s setting, tests ...string) testRun {
+func (t tree) goTest(ctx context.Context, s setting, oracle string, tests ...string) testRun {
 	args := []string{"test", "-json", "-count=1", "-trimpath", "-vet=off", "-timeout=" + mostTime, "-run=" + exactly(tests)}
 	if s.short {
 		args = append(args, "-short")
@@ -48,6 +52,9 @@ func (t tree) goTest(ctx context.Context, s setting, tests ...string) testRun {
 	cmd := exec.CommandContext(ctx, "go", append(args, s.pkg)...)
 	cmd.Dir = filepath.Join(t.dir, filepath.FromSlash(s.module))
 	cmd.Env = append(os.Environ(), strings.Fields(s.env)...)
+	if oracle != "" {
+		cmd.Env = append(cmd.Env, waitedFor+"="+oracle)
+	}
 	// go test passes no signal on to what it runs, so the whole group gets it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -104,7 +104,7 @@ func (h *hunt) rehearse(ctx context.Context) {
 				tests = append(tests, k.test)
 			}
 		}
-		r := t.goTest(ctx, settings[i], tests...)
+		r := t.goTest(ctx, settings[i], "", tests...)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for _, k := range killers {
@@ -126,7 +126,7 @@ func (h *hunt) hunt(ctx context.Context, t tree, m mutant) result {
 	for _, k := range m.killers {
 		v := verdict{killer: k, wrong: h.unfit[k]}
 		if v.wrong == "" {
-			v = t.goTest(ctx, k.setting, k.test).verdict(k)
+			v = t.goTest(ctx, k.setting, k.oracle, k.test).verdict(k)
 		}
 		r.verdicts = append(r.verdicts, v)
 	}

@@ -25,7 +25,7 @@ type options struct {
 func main() {
 	o := options{root: "."}
 	only := flag.String("run", "", "plant only the mutants whose name matches this regular expression")
-	flag.BoolVar(&o.fast, "fast", false, "plant only the fast ones, as make test does")
+	flag.BoolVar(&o.fast, "fast", false, "plant only the fast ones, with one killer each, as make test does")
 	flag.BoolVar(&o.verbose, "v", false, "show each mutant and what its killer says")
 	flag.IntVar(&o.lanes, "lanes", 2, "plant this many mutants at a time, each in a copy of its own")
 	justList := flag.Bool("list", false, "list the mutants and plant none")
@@ -60,12 +60,16 @@ func (o *options) parse(only string) (err error) {
 	return nil
 }
 
-// chosen returns those of all mutants that the flags name.
+// chosen returns those of all mutants that the flags name. A fast run has one killer each.
 func (o options) chosen(all []mutant) (chosen []mutant) {
 	for _, m := range all {
-		if o.only.MatchString(m.name) && (m.fast || !o.fast) {
-			chosen = append(chosen, m)
+		if !o.only.MatchString(m.name) || o.fast && !m.fast {
+			continue
 		}
+		if o.fast {
+			m.killers = m.killers[:min(len(m.killers), 1)]
+		}
+		chosen = append(chosen, m)
 	}
 	return chosen
 }

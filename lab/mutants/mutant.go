@@ -14,14 +14,14 @@ type mutant struct {
 	new  string
 	fast bool // one of those that make test plants
 
-	// Each of them has to fail. The strongest is first.
+	// Each of them has to fail. The strongest is first, and the only one of a fast run.
 	killers []killer
 }
 
 // A killer is a test that fails where a mutant is planted.
 type killer struct {
 	setting
-	oracle string // the oracle that speaks, O1 to O8; "" is a test of its own
+	oracle string // the oracle that speaks: O1 to O8, or core for what the simulation checks at each step; "" is none
 	test   string // its name, with that of a subtest behind a slash
 	want   string // what it says, and does not say where nothing is planted
 }

@@ -123,7 +123,7 @@ var plantsAndSays = []struct {
 	want   []string // lines; blanks and times are left out
 }{
 	{subtract("killed", adding.says("TestAdd", "2 and 3 are -1")), []string{"killed TestAdd 17"}},
-	{subtract("killed by an oracle", adding.oracle("O1", "TestAdd", "2 and 3")), []string{"killed by an oracle O1 TestAdd 17"}},
+	{subtract("killed by an oracle", killer{setting: adding, oracle: "O1", test: "TestAdd", want: "2 and 3"}), []string{"killed by an oracle O1 TestAdd 17"}},
 	{subtract("killed by a subtest", adding.says("TestParts/small", "are wrong")), []string{"killed by a subtest TestParts/small"}},
 	{subtract("killed by a panic", adding.says("TestPanics", "out of nothing")), []string{"killed by a panic TestPanics"}},
 
@@ -333,7 +333,7 @@ func TestOptions(t *testing.T) {
 	}
 	var out bytes.Buffer
 	list(&out, []mutant{{name: "a", what: "It is bad.", file: "a.go", fast: true,
-		killers: []killer{adding.says("TestA", "x"), adding.oracle("O1", "TestB", "x")}}})
+		killers: []killer{adding.says("TestA", "x"), {setting: adding, oracle: "O1", test: "TestB", want: "x"}}}})
 	if want := "a (fast): It is bad.\n    in a.go; must be killed by TestA, O1 TestB\n"; out.String() != want {
 		t.Errorf("got %q", out.String())
 	}

@@ -99,7 +99,7 @@ func (c *call) allowed(ctx context.Context) (all []string) {
 		return all
 	}
 	if !isOver(ctx) { // then only a refusal ends a wait
-		if w.harmed(p.name, c.from, now) {
+		if p.on(c.lock).refused >= c.from {
 			all = append(all, "unavailable")
 		}
 		return all

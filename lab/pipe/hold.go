@@ -214,7 +214,7 @@ func (w *world) gaveBack(c *call, h *hold, err error) {
 		a.Allowed = []string{"lost"}
 	case left <= 0:
 		a.Allowed = []string{"released", "lost", "unavailable"}
-	case h.owner.refused, h.owner.tries > 1:
+	case h.owner.refused, h.owner.tries > 1 && w.harmed(c.p.name, h.To, a.At):
 		a.Allowed = []string{"released", "unavailable"}
 	case left < oracle.Time(soon): // no time is left for another try
 		a.Allowed = []string{"released", "unavailable"}

@@ -47,12 +47,13 @@ type process struct {
 
 // A knowledge is what the calls of a process that wait for a lock know of it.
 type knowledge struct {
-	told   told
-	at     oracle.Time          // of told
-	asking int                  // requests on their way
-	holds  int                  // turns of the process that are not given back
-	until  oracle.Time          // the last one was
-	leave  []context.CancelFunc // of calls that leave with the next hand-off
+	told    told
+	at      oracle.Time          // of told
+	asking  int                  // requests on their way
+	refused oracle.Time          // told an error that waiting does not mend
+	holds   int                  // turns of the process that are not given back
+	until   oracle.Time          // the last one was
+	leave   []context.CancelFunc // of calls that leave with the next hand-off
 }
 
 // on returns what the process knows of a lock. w.mu must be held.

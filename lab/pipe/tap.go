@@ -126,6 +126,9 @@ func (w *world) answered(q *query, reply any, err error) {
 		return
 	}
 	unsure := err != nil && refused == nil || refused != nil && refused.Code == "NOPERM"
+	if refused != nil && !refused.Transient() {
+		q.p.on(q.lock).refused = now
+	}
 	if err != nil {
 		w.note(q.p.name, "is told an error:", q.lock, err.Error())
 		if q.p.onRueidis && refused == nil {

@@ -20,9 +20,11 @@ type request struct {
 // A ledge is what is known of one owner, the one on the server: their requests, and the
 // answers that carry belief.
 type ledge struct {
-	first  int64    // their first request
-	who    string   // whose they are
-	waits  []answer // that another has the lock, by time
+	first  int64      // their first request
+	who    string     // whose they are
+	waits  []answer   // that another has the lock, by time
+	asks   []*request // that made a place in the line, or may have
+	gave   *request   // that gave up what they had, the last one so far
 	fences map[uint64]bool
 	proofs []oracle.Proof // by time
 }
@@ -96,6 +98,9 @@ func (r *record) meet() {
 		o, told := owner(q, q.Owner), q.answer.Text
 		if q.Next != "" {
 			o, told = owner(q, q.Next), q.answer.Kind
+		}
+		if (told == no || told == dark) && (q.Text == toAcquire || q.Next != "") {
+			o.asks = append(o.asks, q)
 		}
 		if told == no && (q.Text == toAcquire || q.Next != "") {
 			o.waits = append(o.waits, answer{q.At, q.to, q.answer.Fence, q.answer.Value})
@@ -204,11 +209,15 @@ func (r *record) hear(e event) {
 	o.fences[e.Fence] = true
 	from, fresh := o.first, true
 	for _, a := range o.waits {
-		if a.at > e.At {
-			break
-		}
-		if fresh = e.Value > a.server && e.Fence > a.fence; fresh {
-			from = a.sent
+		newer := e.Value > a.server && e.Fence > a.fence
+		switch {
+		case a.at > e.At && newer: // the client may have taken in the answer before the message
+			r.prove(e.Owner, e.Name, a.sent, a.at)
+		case a.at > e.At:
+		case newer:
+			from, fresh = a.sent, true
+		default:
+			fresh = false
 		}
 	}
 	if fresh {
@@ -231,9 +240,8 @@ func (r *record) granted(owner, name string, from, to int64) {
 // it.
 func (r *record) fill() {
 	for _, q := range r.requests {
-		if mine := r.owners[q.Owner]; q.answer.Text == yes && (q.Text == toRelease || q.Text == toRenew) && len(mine.fences) == 0 {
-			mine.fences[0] = true
-			r.granted(q.Owner, q.Name, mine.first, q.to)
+		if mine := r.owners[q.Owner]; q.answer.Text == yes && (q.Text == toRelease || q.Text == toRenew) {
+			r.had(mine, q)
 		}
 		holder := r.owners[q.answer.Holder]
 		if holder == nil || holder.fences[q.answer.Fence] {
@@ -242,6 +250,27 @@ func (r *record) fill() {
 		holder.fences[q.answer.Fence] = true
 		r.granted(q.answer.Holder, q.Name, min(holder.first, q.to), q.to)
 	}
+}
+
+// had adds the hand-off behind what an owner could give up or renew, if nothing else is
+// known of one. A question that ran after the owner had given up makes a place again,
+// which can get the lock again, until the owner gives that up as well.
+func (r *record) had(mine *ledge, q *request) {
+	switch {
+	case len(mine.fences) == 0:
+		mine.fences[0] = true
+		r.granted(q.Owner, q.Name, mine.first, q.to)
+	case mine.gave != nil && mine.mayAskAfter(mine.gave.At, q.to):
+		r.granted(q.Owner, q.Name, mine.gave.At, q.to)
+	}
+	if q.Text == toRelease {
+		mine.gave = q
+	}
+}
+
+// mayAskAfter reports whether a question of the owner may have run between two times.
+func (o *ledge) mayAskAfter(from, to int64) bool {
+	return slices.ContainsFunc(o.asks, func(q *request) bool { return q.to > from && q.At < to })
 }
 
 // proofsOf returns what carries belief in the holds of an owner, of which the first was
