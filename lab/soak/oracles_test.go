@@ -94,6 +94,29 @@ func (s *story) toldOf(at int64, who string, call int64, holder string, holding 
 	return s
 }
 
+// slow adds a request that takes long, and is told that a holder has the lock.
+func (s *story) slow(from, to int64, who string, call int64, holder string, fence uint64, server int64) *story {
+	s.requests++
+	return s.says(from, who, 0, event{What: asked, Text: toAcquire, Request: s.requests, Owner: ownerName(who, call)}).
+		says(to, who, 0, event{What: answered, Text: no, Request: s.requests, Fence: fence, Holder: holder, Value: server})
+}
+
+// twice adds an owner that gives up twice, with another's hold in between.
+func (s *story) twice(again func(s *story) *story) *story {
+	s.gets(8201, "w4", 1, 200, 8700).says(8299, "w4", 1, event{What: free})
+	return again(s).asks(8300, "w4", 1, toRelease, yes, 0).has("w5", 1, 8303, 8310, 201).asks(8312, "w4", 1, toRelease, yes, 0)
+}
+
+// told adds a hand-off whose message and answer come at about the same time.
+func (s *story) told(server int64) *story {
+	return s.asks(8285, "w4", 1, toAcquire, no, 106).
+		slow(8800, 8902, "w4", 1, "w5.1", 150, server).
+		says(8900, "w4", 0, event{What: heard, Owner: "w4.1", Fence: 200, Value: 5}).
+		says(8000, "w4", 1, event{What: asks, Text: byAcquire}).
+		says(8903, "w4", 1, event{What: held, Fence: 200, Owner: "w4.1", Until: ms(9700)}).
+		says(9650, "w4", 1, event{What: free})
+}
+
 // adds adds an entry to the log, and raises the counter.
 func (s *story) adds(who string, base, value, epoch int64) *story {
 	s.log = append(s.log, entry{Name: "a", Base: base, Value: value, Epoch: epoch, Who: who})
@@ -189,6 +212,10 @@ func TestOraclesSeeBadHistories(t *testing.T) {
 			says(8000, "w4", 1, event{What: asks, Text: byAcquire}).
 			says(8901, "w4", 1, event{What: held, Fence: 200, Owner: "w4.1", Until: ms(9700)}),
 			"O8 no step without belief", "belief in a, w4"},
+		{"an answer that is newer than the message", good().told(6),
+			"O8 no deadline without a proof", "longer than any answer has proven"},
+		{"a release that gives up what it has not", good().twice(func(s *story) *story { return s }),
+			"O4 leases in an order", "releases a"},
 		{"a step after the loss", good().gets(8201, "w4", 1, 200, 9000).
 			says(8300, "w4", 1, event{What: ended, Text: string(kindLost)}).
 			says(8400, "w4", 1, event{What: step, Fence: 200, Owner: "w4.1"}),
@@ -254,6 +281,9 @@ func TestOraclesAllow(t *testing.T) {
 		"a lease that lives longer because the clock goes back": good().asks(8200, "w4", 1, toAcquire, dark, 0).
 			parentBack(8250, 500).toldOf(9600, "w5", 1, "w4", 1, 107),
 		"an overlap and an old fence where Redis has lost its memory": lossy,
+		"an answer that is taken in before the message":               good().has("w5", 1, 8200, 8890, 150).told(4),
+		"a place that is made again after a release": good().
+			twice(func(s *story) *story { return s.slow(8298, 8305, "w4", 1, "w5.1", 201, 0) }),
 		"a hold that Close has ended": good().
 			gets(8201, "w4", 1, 200, 8700).
 			asks(8298, "w4", 1, toRelease, yes, 0).
