@@ -123,8 +123,8 @@ func (c *Client) told(message string) {
 			return
 		}
 	}
-	if _, giving := c.giving[owner]; giving {
-		return // late: it is given up by a release, which must not find it gone
+	if c.isGiving(owner) {
+		return // late
 	}
 	// Nobody here waits for it any more.
 	c.undoes(c.stray(key), owner, core.Loose{}, 0)

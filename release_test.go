@@ -307,3 +307,36 @@ func TestHandOffIsToldDuringTheRelease(t *testing.T) {
 		}
 	})
 }
+
+// The lock came by a message while a request was on its way; that one is granted while the
+// release is tried again.
+func TestGrantIsToldDuringTheRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newParty(t)
+		first := mustTry(t, p.holder)
+		got := waits(t.Context(), p.lock)
+		settled(time.Second)
+		asked, goOn, tries := make(chan struct{}), make(chan struct{}), 0
+		p.wire.breaks(func(_ context.Context, c call, run func() (any, error)) (any, error) {
+			switch c.Script {
+			case "acquire":
+				asked <- struct{}{}
+				<-goOn
+			case "release":
+				if tries++; tries == 1 {
+					return nil, replies("TRYAGAIN x")
+				}
+			}
+			return run()
+		})
+		<-asked
+		mustRelease(t, first)
+		lease := (<-got).lease
+		result := goes(func() error { return lease.Release(t.Context()) })
+		synctest.Wait()
+		close(goOn)
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -46,10 +46,17 @@ func (c *Client) answered(l *Lock, owner string, r core.Reply) {
 		case u.answered <- struct{}{}:
 		default:
 		}
-	case r.Answer == core.Granted:
+	case r.Answer == core.Granted && !c.isGiving(owner):
 		// Its undo has overtaken it, and found nothing.
 		c.undoes(l, owner, core.Loose{}, 0)
 	}
+}
+
+// isGiving reports whether a release of the owner is being tried again. It must not find
+// the lock gone through an undo beside it.
+func (c *Client) isGiving(owner string) bool {
+	_, giving := c.giving[owner]
+	return giving
 }
 
 // drive does what the machine of an undo says.
