@@ -17,7 +17,8 @@ var (
 	rueidis   = setting{module: "rueidisconn", pkg: "."}
 	oracles   = setting{module: "lab", pkg: "./oracle"}
 
-	worlds = setting{module: "lab", pkg: "./mutants", env: "LOCKKEEPER_WORLDS=2000"}
+	worlds    = setting{module: "lab", pkg: "./mutants", env: "LOCKKEEPER_WORLDS=2000"}
+	histories = setting{module: "lab", pkg: "./pipe", env: "LOCKKEEPER_PIPE_HISTORIES=400"}
 )
 
 // says is a killer that is a test of its own.
@@ -28,4 +29,10 @@ func (s setting) says(test, want string) killer {
 // simulation is a killer in which an oracle speaks, somewhere in the simulation's worlds.
 func simulation(oracle string) killer {
 	return killer{setting: worlds, oracle: oracle, test: "TestWorlds", want: ": " + oracle + " "}
+}
+
+// clients is a killer in which an oracle speaks, somewhere in the histories of whole clients
+// under a fake clock.
+func clients(oracle string) killer {
+	return killer{setting: histories, oracle: oracle, test: "TestHistories", want: "  " + oracle + " "}
 }

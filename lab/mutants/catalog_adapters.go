@@ -9,7 +9,7 @@ var adapters = []mutant{
 		old:  "func (*request) NoRetry() bool { return true }",
 		new:  "func (*request) NoRetry() bool { return false }",
 		killers: []killer{
-			goRedis.says("TestSuite", "--- FAIL: TestSuite/a_pool_of_one/no_retry"),
+			goRedis.says("TestSuite", "--- FAIL: TestSuite/deadlines_forbidden/no_retry"),
 		},
 	},
 	{

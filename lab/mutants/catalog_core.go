@@ -310,6 +310,17 @@ var turns = []mutant{
 		},
 	},
 	{
+		name: "lines-do-not-ask-again",
+		what: "Who waits asks no second time, and relies on messages alone.",
+		file: "internal/core/line.go",
+		old:  "\tif l.state != parked {\n\t\treturn Never",
+		new:  "\tif l.state != parked || true {\n\t\treturn Never",
+		killers: []killer{
+			clients("O5"),
+			simulation("O5"),
+		},
+	},
+	{
 		name: "late-grant-of-a-line",
 		what: "A line takes a lock whose belief was over before the answer came.",
 		file: "internal/core/line.go",

@@ -20,6 +20,7 @@ var shell = []mutant{
 		new:  "outcome := core.NotOurs",
 		killers: []killer{
 			root.says("TestTransientErrorsAreSurvived", "lost while it was believed"),
+			clients("O7"),
 		},
 	},
 	{
@@ -51,6 +52,7 @@ var shell = []mutant{
 		fast: true,
 		killers: []killer{
 			root.says("TestRenewedForAsLongAsItRuns", "renewed after the release"),
+			clients("O5"),
 		},
 	},
 	{
@@ -72,6 +74,7 @@ var shell = []mutant{
 		new:  "",
 		killers: []killer{
 			root.says("TestTurnsCancelRacesWithAPass", "the last still waits"),
+			clients("O5"),
 		},
 	},
 	{
@@ -92,6 +95,7 @@ var shell = []mutant{
 		new:  `"." + rand.Text()[:0] + "AAAAAAAAAAAAAAAAAAAAAAAAAA:"`,
 		killers: []killer{
 			root.says("TestAcquireIsIdempotent", "want a *HeldError"),
+			clients("O8"),
 			root.says("TestLostLeaseStaysLost", "the next hold has owner"),
 		},
 	},
@@ -103,6 +107,7 @@ var shell = []mutant{
 		new:  "if false {",
 		killers: []killer{
 			root.says("TestSuspendIsSeenAtOnceByErr", "nothing was noticed"),
+			clients("O8"),
 		},
 	},
 	{
@@ -134,6 +139,17 @@ var shell = []mutant{
 		new:  "\t_ = l.Release(ctx)\n\treturn fn(bound, l)\n",
 		killers: []killer{
 			root.says("TestDoReleasesAfterTheBody", "released before the body has ended"),
+		},
+	},
+	{
+		name: "undo-is-not-driven",
+		what: "Nobody sends the requests of an undo.",
+		file: "undo.go",
+		old:  "if c.follows(func() { c.drive(u) }) && loose.Count > 0 {",
+		new:  "if loose.Count > 0 {",
+		killers: []killer{
+			root.says("TestUndoOutlivesTheCaller", "is there: true"),
+			clients("O6"),
 		},
 	},
 	{

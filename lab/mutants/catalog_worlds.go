@@ -174,16 +174,6 @@ var models = []mutant{
 		},
 	},
 	{
-		name: "model-stray-hand-off-is-kept",
-		what: "A hand-off to a call that has left stays with it.",
-		file: "lab/sim/line.go",
-		old:  "\tp.undoes(y, core.Loose{}, p.w.Terms.TTL, 0, false)\n}\n\nfunc (ln *line) carry",
-		new:  "}\n\nfunc (ln *line) carry",
-		killers: []killer{
-			simulation("O5"),
-		},
-	},
-	{
 		name: "model-watchdog-outlives-the-release",
 		what: "A lease that was released is renewed on.",
 		file: "lab/sim/release.go",

@@ -111,7 +111,7 @@ func (c *call) allowed(ctx context.Context) (all []string) {
 	if l.told == toldHeld || l.told == toldGranted || l.holds > 0 || l.until >= c.from {
 		all = append(all, "held") // by another, or by another call of the process
 	}
-	if l.told == toldTrouble || l.at < c.from || l.asking > 0 {
+	if l.told == toldTrouble || l.at < c.from || l.asking > 0 || l.failed > 0 && l.failed >= l.at {
 		all = append(all, "unavailable")
 	}
 	if l.at == now || l.until == now {

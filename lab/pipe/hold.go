@@ -210,6 +210,8 @@ func (w *world) gaveBack(c *call, h *hold, err error) {
 	a := oracle.Answer{Lock: c.lock, Who: c.p.name, At: w.now(), Said: said}
 	left := h.until - a.At
 	switch {
+	case h.lost && c.how == byRun && c.p.on(c.lock).refused >= h.From: // it has asked again since
+		a.Allowed = []string{"lost", "unavailable"}
 	case h.lost:
 		a.Allowed = []string{"lost"}
 	case left <= 0:

@@ -50,6 +50,7 @@ type knowledge struct {
 	told    told
 	at      oracle.Time          // of told
 	asking  int                  // requests on their way
+	failed  oracle.Time          // told any error by a request of the line or a release
 	refused oracle.Time          // told an error that waiting does not mend
 	holds   int                  // turns of the process that are not given back
 	until   oracle.Time          // the last one was

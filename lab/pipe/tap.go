@@ -129,6 +129,9 @@ func (w *world) answered(q *query, reply any, err error) {
 	if refused != nil && !refused.Transient() {
 		q.p.on(q.lock).refused = now
 	}
+	if err != nil && (q.waits() || q.kind == "release") {
+		q.p.on(q.lock).failed = now
+	}
 	if err != nil {
 		w.note(q.p.name, "is told an error:", q.lock, err.Error())
 		if q.p.onRueidis && refused == nil {
