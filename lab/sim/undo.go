@@ -41,7 +41,7 @@ func (p *process) answered(ln *line, y *way, r core.Reply) {
 		if u.asleep {
 			u.wake()
 		}
-	case r.Answer == core.Granted:
+	case r.Answer == core.Granted && !y.giving:
 		// Its undo has overtaken it, and found nothing.
 		p.undoes(y, core.Loose{}, ln.terms.TTL, 0, false)
 	}

@@ -126,6 +126,9 @@ func simulation(ctx context.Context, w io.Writer, o options) (counts, error) {
 			fmt.Fprintf(w, "%d of %d histories\n", s.Histories, n)
 		}
 	})
+	for _, f := range failures[:min(len(failures), 100)] {
+		fmt.Fprintf(w, "seed %d: %s %s\n", f.Seed, f.Violation.Oracle, f.Violation.Text)
+	}
 	for _, f := range failures[:min(len(failures), 3)] {
 		sim.Explain(f.Seed, w)
 	}
